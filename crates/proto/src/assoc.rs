@@ -1,51 +1,22 @@
 //! One association: its state and the surface that applications and the endpoint use.
 //!
-//! The phases are files: [`handshake`], [`input`], [`ack`], [`output`] with [`choice`], [`room`]
-//! and [`data`], [`control`], [`paths`], [`heartbeat`], [`timeout`] and [`shutdown`]. So are the
-//! parts of the state, where they have behaviour of their own: [`ends`], [`agreed`],
-//! [`peer_window`], [`receiving`] and [`events`].
+//! The folders are its phases: [`open`], [`send`], [`receive`], [`recover`], [`paths`] and
+//! [`protect`]. Beside them stand [`shutdown`], and what all of them use: [`state`], [`timers`],
+//! [`events`], [`buffers`].
 
-mod ack;
-mod ack_test;
-mod agreed;
 mod buffers;
-mod candidates;
-mod choice;
-mod control;
-pub(crate) mod cookie;
-mod data;
 mod decide;
-mod doubt;
-mod draft;
-mod ends;
 mod events;
-mod failure;
-mod handshake;
-mod heartbeat;
-mod init;
-mod input;
-mod keys;
-mod outage;
-mod output;
-mod path_set;
+mod open;
 mod paths;
-mod peer_window;
-mod pmtu;
-mod protection;
-mod question;
-mod rank;
-mod receiving;
-mod redundant;
-mod roam;
-mod room;
-mod sack_path;
+mod protect;
+mod receive;
+mod recover;
+mod send;
 mod shutdown;
 mod state;
 mod stats;
-mod third_parties;
-mod timeout;
 mod timers;
-mod timestamp;
 #[cfg(feature = "testing")]
 mod touch;
 
@@ -57,12 +28,13 @@ use bytes::Bytes;
 use manypath_wire::StreamId;
 
 pub(crate) use buffers::Reserve;
-pub(crate) use ends::{Identity, PeerEnd, TagAndPort};
-pub(crate) use handshake::CookieAction;
-pub(crate) use init::{PeerInit, init_ack};
-pub(crate) use keys::own_parameter;
-pub(crate) use protection::agree;
-pub(crate) use rank::LocalRanks;
+pub(crate) use open::cookie;
+pub(crate) use open::ends::{Identity, PeerEnd, TagAndPort};
+pub(crate) use open::handshake::CookieAction;
+pub(crate) use open::init::{PeerInit, init_ack};
+pub(crate) use paths::rank::LocalRanks;
+pub(crate) use protect::keys::own_parameter;
+pub(crate) use protect::protection::agree;
 pub use stats::AssocStats;
 
 use crate::config::Config;
@@ -75,21 +47,21 @@ use crate::sizes;
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use crate::view::{PathId, PathState};
-use ack_test::AckTest;
-use agreed::Agreed;
 use buffers::Buffers;
-use candidates::Candidates;
-use control::Control;
 use decide::Decisions;
-use ends::Ends;
 use events::Events;
-use heartbeat::Heartbeats;
-use peer_window::PeerWindow;
-use pmtu::SizeSearch;
-use protection::Protection;
-use rank::Ranks;
-use receiving::Receiving;
-use redundant::Redundancy;
+use open::agreed::Agreed;
+use open::ends::Ends;
+use paths::candidates::Candidates;
+use paths::heartbeat::Heartbeats;
+use paths::pmtu::SizeSearch;
+use paths::rank::Ranks;
+use protect::protection::Protection;
+use receive::receiving::Receiving;
+use recover::ack_test::AckTest;
+use send::control::Control;
+use send::peer_window::PeerWindow;
+use send::redundant::Redundancy;
 use state::{Opening, State};
 use timers::{AssocTimer, PathTimer, Timer, TimerTable};
 

@@ -1,5 +1,14 @@
 //! Paths come, are verified, fail, recover and go.
 
+pub(super) mod candidates;
+pub(super) mod heartbeat;
+pub(super) mod path_set;
+pub(super) mod pmtu;
+pub(super) mod question;
+pub(super) mod rank;
+pub(super) mod roam;
+pub(super) mod third_parties;
+
 use std::net::{IpAddr, SocketAddr};
 
 use super::{AssocTimer, Association, Timer};

@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath_wire::{ErrorCause, Tsn};
 
-use super::control::Control;
-use super::outage::is_known;
+use super::recover::outage::is_known;
+use super::recover::timeout::TimeoutCause;
+use super::send::control::Control;
 use super::state::State;
-use super::timeout::TimeoutCause;
 use super::{AssocTimer, Association, Timer};
 use crate::event::{AssocClosed, Event};
 use crate::path::Path;

@@ -1,6 +1,6 @@
 //! The size of the packets that a path carries, found by probes: Datagram Packetization Layer Path
 //! MTU Discovery (RFC 8899). This file decides which sizes to try and what an answer, or none,
-//! says; `assoc/pmtu.rs` sends the probes.
+//! says; `assoc/paths/pmtu.rs` sends the probes.
 //!
 //! All sizes are of IP packets, in bytes, and multiples of four, as SCTP packets are.
 

@@ -1,0 +1,106 @@
+//! The agreement of the handshake: extensions that both ends use, and how many streams there are.
+
+use manypath_wire::chunk_type;
+
+use crate::assoc::Association;
+use crate::assoc::receive::sack_path::SackPaths;
+use crate::assoc::recover::timestamp::Timestamps;
+use crate::config::Config;
+use crate::sizes::DataKind;
+
+/// The extensions that one end announced (RFC 5061 §4.2.7).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extensions {
+    /// The TIMESTAMP chunk.
+    pub(crate) timestamp: bool,
+    /// The SACK PATH chunk.
+    pub(crate) sack_path: bool,
+    /// The NR-SACK chunk.
+    pub(crate) nr_sack: bool,
+    /// The I-DATA chunk (RFC 8260 §2.2.1).
+    pub(crate) interleaving: bool,
+    /// A SACK for every second packet is not needed.
+    pub(crate) rare_sacks: bool,
+}
+
+impl Extensions {
+    /// Those of the chunk types in Supported Extensions.
+    pub(super) fn of_types(types: &[u8]) -> Extensions {
+        Extensions {
+            timestamp: types.contains(&chunk_type::TIMESTAMP),
+            sack_path: types.contains(&chunk_type::SACK_PATH),
+            nr_sack: types.contains(&chunk_type::NR_SACK),
+            interleaving: types.contains(&chunk_type::I_DATA),
+            rare_sacks: types.contains(&chunk_type::RARE_SACKS),
+        }
+    }
+
+    /// Their chunk types.
+    pub(super) fn types(self) -> impl Iterator<Item = u8> {
+        let announced = [
+            (self.timestamp, chunk_type::TIMESTAMP),
+            (self.sack_path, chunk_type::SACK_PATH),
+            (self.nr_sack, chunk_type::NR_SACK),
+            (self.interleaving, chunk_type::I_DATA),
+            (self.rare_sacks, chunk_type::RARE_SACKS),
+        ];
+        announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk))
+    }
+}
+
+/// The agreement, with the state of the extensions in use.
+#[derive(Debug)]
+pub(crate) struct Agreed {
+    /// Messages may be sent on streams 0 up to this number, exclusive.
+    pub(crate) streams_out: u16,
+    /// Both ends use timestamps.
+    pub(crate) timestamps: Option<Timestamps>,
+    /// Both ends use NR-SACKs.
+    pub(crate) nr_sack: bool,
+    /// The peer needs no SACK for every second packet.
+    pub(crate) rare_sacks: bool,
+    /// The chunks that carry user data, both ways.
+    pub(crate) data_kind: DataKind,
+    pub(crate) sack_paths: SackPaths,
+}
+
+impl Agreed {
+    /// Before the handshake: nothing but what the configuration has.
+    pub(crate) fn new(config: &Config) -> Agreed {
+        Agreed {
+            streams_out: config.outbound_streams,
+            timestamps: None,
+            nr_sack: false,
+            rare_sacks: false,
+            data_kind: DataKind::Data,
+            sack_paths: SackPaths::new(config),
+        }
+    }
+}
+
+impl Association {
+    /// Uses from now on the extensions that the configuration asks for and the peer announced.
+    pub(crate) fn agree(&mut self, peer: Extensions) {
+        let both = self.config.timestamp && peer.timestamp;
+        self.agreed.timestamps = both.then(|| Timestamps::new(&mut self.rng.fork("timestamps")));
+        self.agree_on_sack_path(peer.sack_path);
+        self.agreed.nr_sack = self.config.nr_sack && peer.nr_sack;
+        self.agreed.rare_sacks = peer.rare_sacks;
+        self.agreed.data_kind = match self.config.message_interleaving && peer.interleaving {
+            true => DataKind::IData,
+            false => DataKind::Data,
+        };
+        self.queue.set_kind(self.agreed.data_kind);
+        if self.interleaves()
+            && let Some(r) = self.rx.receiver.as_mut()
+        {
+            r.inbound.interleave();
+        }
+    }
+
+    /// Messages of different streams are interleaved: both ends use I-DATA chunks (RFC 8260). Known
+    /// once the association is established.
+    pub fn interleaves(&self) -> bool {
+        self.agreed.data_kind == DataKind::IData
+    }
+}

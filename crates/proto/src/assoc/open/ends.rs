@@ -1,0 +1,142 @@
+//! The two ends of an association: their tags, ports and addresses.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use manypath_wire::{CommonHeader, Tsn};
+
+use super::cookie::Cookie;
+use super::handshake::CookieAction;
+use crate::rng::Rng;
+
+/// Tags, ports and the first TSN, as both ends agreed on them, or will.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// Our verification tag: packets to us carry it.
+    pub(crate) local_tag: u32,
+    /// The peer's: packets from us carry it. 0 until known.
+    pub(crate) peer_tag: u32,
+    pub(crate) local_port: u16,
+    pub(crate) peer_port: u16,
+    /// The first TSN we use.
+    pub(crate) initial_tsn: Tsn,
+}
+
+impl Identity {
+    pub(crate) fn tag_and_port(&self) -> TagAndPort {
+        TagAndPort { local_tag: self.local_tag, peer_port: self.peer_port }
+    }
+}
+
+/// A packet to us names its association by these, even when that is over.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TagAndPort {
+    pub(crate) local_tag: u32,
+    pub(crate) peer_port: u16,
+}
+
+/// A peer, by its transport address and its SCTP port.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PeerEnd {
+    pub(crate) address: SocketAddr,
+    pub(crate) port: u16,
+}
+
+/// Who the two ends are, and where.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) id: Identity,
+    /// Random stand-ins for the verification tags in a cookie, which anyone on its way can read
+    /// (RFC 9260 §5.2.2).
+    tie_tags: (u32, u32),
+    /// Addresses that INIT lists and that paths may start from.
+    local_addresses: Vec<SocketAddr>,
+    /// Local addresses that no path is learnt for.
+    avoided: BTreeSet<IpAddr>,
+    /// Addresses that the peer listed.
+    peer_addresses: Vec<IpAddr>,
+}
+
+impl Ends {
+    pub(crate) fn new(id: Identity, local_addresses: Vec<SocketAddr>, rng: &mut Rng) -> Ends {
+        let tie_tags = (rng.next_u32() | 1, rng.next_u32());
+        Ends { id, tie_tags, local_addresses, avoided: BTreeSet::new(), peer_addresses: Vec::new() }
+    }
+
+    /// The header of a packet to the peer.
+    pub(crate) fn header(&self) -> CommonHeader {
+        CommonHeader {
+            source_port: self.id.local_port,
+            destination_port: self.id.peer_port,
+            verification_tag: self.id.peer_tag,
+        }
+    }
+
+    // ---- Addresses ----
+
+    pub(crate) fn local_addresses(&self) -> &[SocketAddr] {
+        &self.local_addresses
+    }
+
+    /// An address is ours no longer.
+    pub(crate) fn local_gone(&mut self, local: SocketAddr) {
+        self.local_addresses.retain(|address| *address != local);
+    }
+
+    pub(crate) fn avoid(&mut self, locals: BTreeSet<IpAddr>) {
+        self.avoided = locals;
+    }
+
+    pub(crate) fn avoids(&self, local: IpAddr) -> bool {
+        self.avoided.contains(&local)
+    }
+
+    /// Our end of a path to this address: one of the same family that is not in use yet, or else
+    /// the first.
+    pub(crate) fn local_for(
+        &self,
+        ip: IpAddr,
+        is_used: impl Fn(SocketAddr) -> bool,
+    ) -> Option<SocketAddr> {
+        let same_family = |a: &SocketAddr| a.is_ipv4() == ip.is_ipv4();
+        let candidates = || self.local_addresses.iter().copied().filter(same_family);
+        candidates().find(|a| !is_used(*a)).or_else(|| candidates().next())
+    }
+
+    /// The peer lists this address.
+    pub(crate) fn peer_lists(&mut self, ip: IpAddr) {
+        if !self.has_peer_listed(ip) {
+            self.peer_addresses.push(ip);
+        }
+    }
+
+    pub(crate) fn has_peer_listed(&self, ip: IpAddr) -> bool {
+        self.peer_addresses.contains(&ip)
+    }
+
+    // ---- Cookies ----
+
+    /// The cookie for an INIT that crossed our own: it has the tag and TSN of that one (RFC 9260
+    /// §5.2.1).
+    pub(super) fn cookie_while_opening(&self, fresh: Cookie) -> Cookie {
+        Cookie { local_tag: self.id.local_tag, local_tsn: self.id.initial_tsn, ..fresh }
+    }
+
+    /// The cookie for an INIT of a peer that may have restarted (RFC 9260 §5.2.2).
+    pub(super) fn cookie_while_open(&self, fresh: Cookie) -> Cookie {
+        Cookie { tie_local: self.tie_tags.0, tie_peer: self.tie_tags.1, ..fresh }
+    }
+
+    /// Which case of RFC 9260 §5.2.4 a valid cookie is.
+    pub(crate) fn classify(&self, cookie: &Cookie) -> CookieAction {
+        let local = cookie.local_tag == self.id.local_tag;
+        let peer = cookie.peer_tag == self.id.peer_tag;
+        let ties = (cookie.tie_local, cookie.tie_peer) == self.tie_tags;
+        match (local, peer) {
+            (true, true) => CookieAction::Duplicate,
+            (true, false) => CookieAction::Collision,
+            (false, false) if ties && cookie.tie_local != 0 => CookieAction::Restart,
+            _ => CookieAction::Discard,
+        }
+    }
+}

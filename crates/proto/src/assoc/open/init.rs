@@ -1,0 +1,192 @@
+//! INIT and INIT ACK (RFC 9260 §3.3.2, §3.3.3): reads and checks the peer's, and makes ours.
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use manypath_wire::{DtlsKeyManagement, ErrorCause, Init, Parameter, Tsn};
+
+use super::agreed::Extensions;
+use super::cookie::{Cookie, MAX_ADDRESSES};
+use crate::assoc::receive::sack_path::answers_sack_path;
+use crate::config::Config;
+
+/// The smallest a_rwnd an INIT may carry (RFC 9260 §3.3.2).
+const MIN_A_RWND: u32 = 1500;
+
+/// Contents of an INIT or INIT ACK, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerInit {
+    pub(crate) tag: u32,
+    pub(crate) a_rwnd: u32,
+    pub(crate) streams_out: u16,
+    pub(crate) streams_in: u16,
+    pub(crate) initial_tsn: Tsn,
+    pub(crate) addresses: Vec<IpAddr>,
+    /// Those that it announced.
+    pub(crate) extensions: Extensions,
+    pub(crate) cookie: Option<Bytes>,
+    /// How it would agree on keys.
+    pub(crate) key_management: Option<DtlsKeyManagement>,
+    /// Parameters to be reported, whole.
+    pub(crate) unrecognized: Vec<Bytes>,
+}
+
+impl PeerInit {
+    /// Checks an INIT or INIT ACK (RFC 9260 §3.3.2, §3.3.3); the error goes into an ABORT.
+    pub(crate) fn read(init: &Init) -> Result<PeerInit, ErrorCause> {
+        let bad = init.initiate_tag == 0
+            || init.outbound_streams == 0
+            || init.inbound_streams == 0
+            || init.a_rwnd < MIN_A_RWND;
+        if bad {
+            return Err(ErrorCause::InvalidMandatoryParameter);
+        }
+        let mut peer = PeerInit {
+            tag: init.initiate_tag,
+            a_rwnd: init.a_rwnd,
+            streams_out: init.outbound_streams,
+            streams_in: init.inbound_streams,
+            initial_tsn: init.initial_tsn,
+            addresses: Vec::new(),
+            extensions: Extensions::default(),
+            cookie: None,
+            key_management: None,
+            unrecognized: Vec::new(),
+        };
+        for parameter in &init.params {
+            let Ok(parameter) = parameter else {
+                return Err(ErrorCause::ProtocolViolation(Bytes::from_static(
+                    b"malformed parameter",
+                )));
+            };
+            match parameter {
+                Parameter::Ipv4(ip) => peer.add_address(ip.into()),
+                Parameter::Ipv6(ip) => peer.add_address(ip.into()),
+                Parameter::StateCookie(cookie) => peer.cookie = Some(cookie),
+                Parameter::SupportedExtensions(types) => {
+                    peer.extensions = Extensions::of_types(&types);
+                }
+                Parameter::DtlsKeyManagement(offer) => peer.key_management = Some(offer),
+                Parameter::HostNameAddress(_) => {
+                    // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
+                    let mut raw = Vec::new();
+                    parameter.encode(&mut raw);
+                    return Err(ErrorCause::UnresolvableAddress(raw.into()));
+                }
+                Parameter::Unknown(unknown) => {
+                    let action = unknown.action();
+                    if action.report && peer.unrecognized.len() < 16 {
+                        peer.unrecognized.push(unknown.raw().clone());
+                    }
+                    if action.stop {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(peer)
+    }
+
+    /// Drops listed addresses that mean another host where the list comes from: loopback ones
+    /// unless it comes from this host, link-local ones unless it comes from such an address. Else
+    /// anyone could have us send to our own services and neighbours.
+    pub(crate) fn keep_addresses_in_scope_of(&mut self, source: IpAddr) {
+        let is_link_local = |ip: IpAddr| match ip {
+            IpAddr::V4(ip) => ip.is_link_local(),
+            IpAddr::V6(ip) => ip.is_unicast_link_local(),
+        };
+        let (here, near) = (source.is_loopback(), is_link_local(source));
+        self.addresses
+            .retain(|&ip| (here || !ip.is_loopback()) && (here || near || !is_link_local(ip)));
+    }
+
+    /// Keeps an address that a packet can be sent to. An IPv4 address that is written as an IPv6
+    /// one is the IPv4 address.
+    fn add_address(&mut self, ip: IpAddr) {
+        let ip = ip.to_canonical();
+        let unusable = match ip {
+            IpAddr::V4(v4) => v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast(),
+            IpAddr::V6(v6) => {
+                v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local()
+            }
+        };
+        if !unusable && self.addresses.len() < MAX_ADDRESSES && !self.addresses.contains(&ip) {
+            self.addresses.push(ip);
+        }
+    }
+}
+
+/// The parameters of our INIT, or of our INIT ACK if there is a cookie; `sack_path` announces SACK
+/// PATH chunks. Parameters that would say nothing are left out, which some stacks refuse: all
+/// address types are supported without Supported Address Types (RFC 9260 §3.3.2.1.5).
+pub(crate) fn parameters(
+    config: &Config,
+    local: &[SocketAddr],
+    cookie: Option<Bytes>,
+    key_management: Option<DtlsKeyManagement>,
+    sack_path: bool,
+) -> Vec<Parameter> {
+    let mut params = Vec::new();
+    params.extend(cookie.map(Parameter::StateCookie));
+    params.extend(key_management.map(Parameter::DtlsKeyManagement));
+    if config.advertise_addresses && local.len() > 1 {
+        params.extend(local.iter().map(|a| Parameter::from(a.ip())));
+    }
+    let announced = Extensions {
+        timestamp: config.timestamp,
+        sack_path,
+        nr_sack: config.nr_sack,
+        interleaving: config.message_interleaving,
+        rare_sacks: sends_rare_sacks(config),
+    };
+    let types: Bytes = announced.types().collect();
+    if !types.is_empty() {
+        params.push(Parameter::SupportedExtensions(types));
+    }
+    params
+}
+
+/// True if an association may send fewer SACKs than RFC 9260 §6.2 says, to a peer that bears it.
+/// Such an end bears it, too.
+pub(crate) fn sends_rare_sacks(config: &Config) -> bool {
+    config.sack_every_max > config.sack_every
+}
+
+/// The INIT ACK for an INIT, without keeping anything (RFC 9260 §5.1.3).
+///
+/// `budget` is the largest chunk that may be sent to an address that is not verified: lest it
+/// amplify, the addresses are left out if they do not fit.
+pub(crate) fn init_ack(
+    config: &Config,
+    local: &[SocketAddr],
+    cookie: &Cookie,
+    sealed: Bytes,
+    unrecognized: &[Bytes],
+    (receive_buffer, budget): (usize, usize),
+) -> Init {
+    let sack_path = answers_sack_path(config, cookie.extensions.sack_path);
+    let offer = cookie.key_management.as_ref().map(|both| both.own.clone());
+    let kept = 1 + usize::from(offer.is_some());
+    let mut params = parameters(config, local, Some(sealed), offer, sack_path);
+    params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
+    loop {
+        let init = Init {
+            initiate_tag: cookie.local_tag,
+            a_rwnd: a_rwnd(receive_buffer),
+            outbound_streams: cookie.streams_out,
+            inbound_streams: config.inbound_streams,
+            initial_tsn: cookie.local_tsn,
+            params: params.iter().cloned().collect(),
+        };
+        // The cookie comes first and stays, and so does what protection needs.
+        if init.params.as_bytes().len() <= budget || params.len() == kept {
+            return init;
+        }
+        params.pop();
+    }
+}
+
+pub(crate) fn a_rwnd(receive_buffer: usize) -> u32 {
+    u32::try_from(receive_buffer).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,423 @@
+//! Heartbeats (RFC 9260 §8.3): they verify paths, find out which work, and measure idle ones.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::question::{Question, Questions};
+use crate::assoc::paths::is_to_be_known;
+use crate::assoc::recover::outage::is_known;
+use crate::assoc::recover::timeout::TimeoutCause;
+use crate::assoc::send::draft::Draft;
+use crate::assoc::{Association, PathTimer, Timer};
+use crate::datagram::Transmit;
+use crate::path::{Path, Probe};
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::view::{PathId, PathState};
+
+/// The longest time between two probes while data waits for the end of an outage: it flows again
+/// within a second of that.
+const MAX_GAP_IN_OUTAGE: Duration = Duration::from_millis(900);
+
+/// The least time between two probes of a lone path in an outage, while data waits for its end.
+const MIN_GAP_IN_OUTAGE: Duration = Duration::from_millis(250);
+
+/// The least time between two probes of a lone path in an outage where no data waits.
+const MIN_GAP_WITHOUT_DATA: Duration = Duration::from_secs(1);
+
+/// Facts on the heartbeats of all paths together; the rest is in the paths.
+#[derive(Debug)]
+pub(crate) struct Heartbeats {
+    questions: Questions,
+    /// False if no path's is due.
+    pub(crate) may_be_due: bool,
+    /// When one was last answered on other paths than its own.
+    pub(crate) answered_elsewhere: Option<Instant>,
+    /// Bytes of probes that may still be sent to addresses that the peer listed.
+    pub(crate) credit: usize,
+}
+
+impl Heartbeats {
+    pub(crate) fn new(rng: Rng) -> Heartbeats {
+        let questions = Questions::new(rng);
+        Heartbeats { questions, may_be_due: false, answered_elsewhere: None, credit: 0 }
+    }
+}
+
+impl Association {
+    /// Starts the verification of every path the handshake did not verify (RFC 9260 §5.4). RFC 2960
+    /// knew no verification: its paths are active at once.
+    pub(crate) fn verify_paths(&mut self, now: Instant) {
+        if self.recovery.rules.heartbeats.none_at_start {
+            self.paths.ids().for_each(|id| self.confirm_path(now, id));
+            return;
+        }
+        let burst = self.config.hb_max_burst as usize;
+        let unconfirmed: Vec<_> = self
+            .paths
+            .iter()
+            .filter(|p| p.state == PathState::Unconfirmed)
+            .map(|p| (p.id, p.rto.rto()))
+            .collect();
+        for (n, (id, rto)) in unconfirmed.into_iter().enumerate() {
+            match u32::try_from(n / burst) {
+                Ok(0) => {
+                    self.probe_now(now, id);
+                    self.begin_trial(now, id);
+                }
+                round => {
+                    let at = now + rto * round.unwrap_or(u32::MAX);
+                    self.timers.set(Timer::Path(id, PathTimer::Heartbeat), at);
+                    self.begin_trial(at, id);
+                }
+            }
+        }
+    }
+
+    /// RFC 9260 §8.3: none are sent after SHUTDOWN or SHUTDOWN ACK, but those that verify an
+    /// address which the peer's packets come from since then: without it nothing that they say
+    /// would count. Answers that are under way count still: a path that they verify can carry the
+    /// chunks of the shutdown (§6.4.1).
+    pub(crate) fn stop_heartbeats(&mut self) {
+        self.stop_size_searches();
+        for p in self.paths.iter_mut().filter(|p| !is_to_be_known(p)) {
+            self.timers.stop(Timer::Path(p.id, PathTimer::Heartbeat));
+            p.heartbeat_due = false;
+            p.probe = None;
+        }
+    }
+
+    /// The chunks of a shutdown have no way to take but one that is not verified yet.
+    fn lacks_a_way_to_end(&self) -> bool {
+        let works = |p: &Path| is_known(p) && p.state == PathState::Active;
+        self.state.is_ending() && !self.paths.iter().any(works)
+    }
+
+    pub(crate) fn probe_now(&mut self, now: Instant, id: PathId) {
+        let lacks_a_way = self.lacks_a_way_to_end();
+        let is_needed =
+            |p: &Path| is_to_be_known(p) || (lacks_a_way && p.state == PathState::Unconfirmed);
+        if self.state.is_ending() && !self.paths.get(id).is_some_and(is_needed) {
+            return;
+        }
+        // What made it worth asking may have ended the association.
+        if self.closed().is_some() {
+            return;
+        }
+        if let Some(p) = self.paths.get_mut(id).filter(|p| !p.is_away) {
+            p.heartbeat_due = true;
+            self.heartbeats.may_be_due = true;
+            let at = now + p.rto.rto();
+            self.timers.set(Timer::Path(id, PathTimer::Heartbeat), at);
+        }
+    }
+
+    /// Probes a path at once after T3-rtx expired on it, if there is another (HAR: retransmission
+    /// policies paper, section 4.1): the answer ends its back-off.
+    pub(crate) fn heartbeat_after_rto(&mut self, now: Instant, id: PathId) {
+        let has_other = self.paths.iter().any(|p| p.id != id && p.usable);
+        let Some(p) = self.paths.get_mut(id).filter(|p| has_other && !p.heartbeat_due) else {
+            return;
+        };
+        p.probe = None;
+        self.probe_now(now, id);
+    }
+
+    /// The peer's packets arrive on a path that has failed: it may work again. Or it was never
+    /// verified, and a shutdown needs it. An earlier question gets its RTO to be answered first,
+    /// and longer if the peer is heard and does not answer.
+    pub(crate) fn probe_if_failed(&mut self, now: Instant, id: PathId) {
+        let lacks_a_way = self.lacks_a_way_to_end();
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let has_failed = match p.state {
+            PathState::PotentiallyFailed | PathState::Inactive => true,
+            PathState::Unconfirmed => lacks_a_way,
+            PathState::Active => false,
+        };
+        // A peer that returned asks by its packets: what it was asked while it was away is no
+        // question, and it can still answer it.
+        let waits = match p.rto.srtt().filter(|_| self.policies.in_doubt.carry_when_answered) {
+            Some(srtt) => srtt,
+            None => p.rto.rto(),
+        };
+        let gap = p.question_gap(now, self.config.hb_interval);
+        let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < waits)
+            || p.last_heartbeat.is_some_and(|at| now - at < gap);
+        if has_failed && !is_asked && !p.heartbeat_due {
+            p.probe = None;
+            self.probe_now(now, id);
+        }
+    }
+
+    /// The Heartbeat Information for a probe that is sent now.
+    pub(crate) fn new_probe(&mut self, now: Instant, id: PathId) -> Vec<u8> {
+        if self.recovery.rules.heartbeats.from_sending {
+            self.begin_heartbeat_interval(now, id);
+        }
+        self.note_probe(id);
+        let in_outage = self.is_probed_with_data(id);
+        let is_protected = self.is_protected();
+        let Some(p) = self.paths.get_mut(id) else { return Vec::new() };
+        let (info, code) = self.heartbeats.questions.ask(p, now, is_protected);
+        p.heartbeat_due = false;
+        p.last_heartbeat = Some(now);
+        p.probe = Some(Probe { code, sent_at: now });
+        p.unanswered = p.unanswered.saturating_add(1);
+        let answer_by = match p.state {
+            PathState::Active if !in_outage => p.rto.rto(),
+            _ => self.probe_interval(now, id),
+        };
+        self.timers.set(Timer::Path(id, PathTimer::Heartbeat), now + answer_by);
+        info
+    }
+
+    /// Begins the interval to the next heartbeat of an active path, unless one lasts.
+    fn begin_heartbeat_interval(&mut self, now: Instant, id: PathId) {
+        let jitter = self.rng.unit() + 0.5;
+        let is_active = |p: &&Path| p.state == PathState::Active;
+        let Some(p) = self.paths.get(id).filter(is_active) else { return };
+        if p.heartbeat_interval.is_some_and(|(_, end)| end > now) {
+            return;
+        }
+        let end = now + self.heartbeat_gap(p.rto.rto(), jitter);
+        let is_for_all = self.recovery.rules.heartbeats.one_at_a_time;
+        for p in self.paths.iter_mut().filter(|p| p.id == id || is_for_all) {
+            p.heartbeat_interval = Some((now, end));
+            if p.id != id && p.state == PathState::Active && p.probe.is_none() {
+                self.timers.set(Timer::Path(p.id, PathTimer::Heartbeat), end);
+            }
+        }
+    }
+
+    /// HB.interval + RTO, give or take half an RTO (RFC 9260 §8.3). The jitter is a factor of the
+    /// RTO.
+    fn heartbeat_gap(&self, rto: Duration, jitter: f64) -> Duration {
+        match self.recovery.rules.heartbeats.halved {
+            true => self.config.hb_interval / 2 + rto,
+            false => self.config.hb_interval + rto.mul_f64(jitter),
+        }
+    }
+
+    /// A heartbeat was sent again in the interval that ends: it takes the place of the next.
+    fn was_repeated(&self, id: PathId) -> bool {
+        let Some(p) = self.paths.get(id) else { return false };
+        let begun = p.heartbeat_interval.map(|(begun, _)| begun);
+        p.probe.is_none() && begun.is_some() && p.last_heartbeat > begun && p.probes_lost == 0
+    }
+
+    /// When an idle path is probed next: HB.interval + RTO, give or take half an RTO (RFC 9260
+    /// §8.3).
+    pub(crate) fn schedule_heartbeat(&mut self, now: Instant, id: PathId) {
+        let jitter = self.rng.unit() + 0.5;
+        let is_over = self.state.is_ending() || self.closed().is_some();
+        let may_probe = |p: &&Path| !is_over && !p.is_away;
+        let Some(p) = self.paths.get(id).filter(may_probe) else { return };
+        let ends = p.heartbeat_interval.map(|(_, end)| end).filter(|end| *end > now);
+        if let Some(end) = ends.filter(|_| p.state == PathState::Active && self.config.heartbeats) {
+            self.timers.set(Timer::Path(id, PathTimer::Heartbeat), end);
+            return;
+        }
+        let mut after = self.heartbeat_gap(p.rto.rto(), jitter);
+        if p.state != PathState::Active {
+            let hurries = self.is_probed_with_data(id);
+            let least = if hurries { Duration::ZERO } else { p.rto.rto() };
+            after = after.min(self.probe_interval(now, id).max(least));
+        }
+        let timer = Timer::Path(id, PathTimer::Heartbeat);
+        if p.state == PathState::Active && !self.config.heartbeats {
+            self.timers.stop(timer);
+        } else {
+            self.timers.set(timer, now + after);
+        }
+    }
+
+    pub(crate) fn on_heartbeat_timer(&mut self, now: Instant, id: PathId) {
+        if !self.state.is_open() {
+            return;
+        }
+        let counts = !self.counts_elsewhere(now, id);
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let is_lost = p.probe.is_some();
+        if let Some(probe) = p.probe.take() {
+            p.probes_lost = p.probes_lost.saturating_add(1);
+            if counts && p.timed_out.data.is_none_or(|at| at <= probe.sent_at) {
+                self.count_timeout(now, id, TimeoutCause::Heartbeat);
+            }
+        }
+        if self.forget_stranger(now, id) {
+            return;
+        }
+        let Some(p) = self.paths.get(id).filter(|_| self.state.is_open()) else { return };
+        // Nor is a path idle whose peer answers probes of its window: their back-off is not to be
+        // ended.
+        let sends_new = p.last_new_data.is_some_and(|at| now - at < self.config.hb_interval);
+        let busy = sends_new || self.peer_window.is_probe_answered();
+        let carries_data = p.usable && self.out.chunks_in_flight(id) > 0;
+        let (busy, carries_data) = match self.is_probed_with_data(id) {
+            true => (false, false),
+            false => (busy, carries_data),
+        };
+        match p.state {
+            // RFC 9260 §8.3: only idle paths are probed, those without chunks that measure their
+            // RTT. Retransmissions do not, so a path that carries nothing else is idle.
+            PathState::Active if busy => self.schedule_heartbeat(now, id),
+            PathState::Active if is_lost && !self.recovery.rules.heartbeats.repeated_at_once => {
+                self.schedule_heartbeat(now, id);
+            }
+            PathState::Active if self.is_idle_elsewhere_for_longer(id) => {
+                self.schedule_heartbeat(now, id);
+            }
+            PathState::Active if self.was_repeated(id) => {
+                self.begin_heartbeat_interval(now, id);
+                self.schedule_heartbeat(now, id);
+            }
+            PathState::Active => self.probe_now(now, id),
+            // T3-rtx watches a path that carries data as the last resort; a probe beside it would
+            // count each failure twice.
+            _ if carries_data => self.schedule_heartbeat(now, id),
+            _ => self.probe_now(now, id),
+        }
+    }
+
+    /// Paths are probed one at a time, and another has been idle for longer than this one.
+    fn is_idle_elsewhere_for_longer(&self, id: PathId) -> bool {
+        let idle_since = |p: &Path| p.last_new_data.max(p.last_heartbeat);
+        let Some(own) = self.paths.get(id).filter(|p| p.probe.is_none()) else { return false };
+        let is_longer = |p: &Path| {
+            p.id != id && p.state == PathState::Active && idle_since(p) < idle_since(own)
+        };
+        self.recovery.rules.heartbeats.one_at_a_time && self.paths.iter().any(is_longer)
+    }
+
+    /// A heartbeat was answered, by a packet that came on the path `via`.
+    pub(crate) fn on_heartbeat_ack(&mut self, now: Instant, info: &Bytes, via: Option<PathId>) {
+        if self.on_size_answer(now, info) {
+            return;
+        }
+        let asked =
+            self.heartbeats.questions.read(info, now, self.is_protected(), |id| self.paths.get(id));
+        let Some(Question { path: id, code, sent_at }) = asked else { return };
+        let stuck = self.stuck_paths(id);
+        let is_quick = self.config.hb_first_probe.is_some();
+        let Some(p) = self.paths.get_mut(id) else { return };
+        // An answer that came before, or is older than one that did, says nothing new.
+        if p.is_away || p.answered.is_some_and(|newest| sent_at <= newest) {
+            return;
+        }
+        let latest = p.probe.take().filter(|probe| probe.code == code);
+        let asked_at = latest.map_or(sent_at, |probe| probe.sent_at);
+        let is_late = latest.is_none();
+        let is_idle = self.out.chunks_in_flight(id) == 0;
+        // Since it was asked nothing else has shown that it works.
+        let is_news = std::mem::take(&mut p.is_in_doubt) && p.last_active < asked_at;
+        let was_in_doubt = p.state != PathState::Active || p.error_count > 0 || is_news;
+        let was_verified = p.state != PathState::Unconfirmed;
+        self.recovery.policy.on_heartbeat_ack();
+        let rtt = now - asked_at;
+        if is_quick && is_idle {
+            p.rto.sample_when_idle(rtt);
+        } else {
+            p.rto.sample(rtt);
+        }
+        if via == Some(id) {
+            p.note_heartbeat_rtt(now, rtt);
+            p.rtt_heartbeat = Some(rtt);
+        }
+        p.note_answer(now, asked_at);
+        self.go_on_with_doubt(now, id);
+        self.error_count = 0;
+        self.path_answered(now, id);
+        self.end_outage(now, &stuck, (id, asked_at));
+        if was_in_doubt && was_verified {
+            self.path_answers(now, id, is_late.then_some(asked_at));
+        }
+        // It may have waited where the network only just came up, as for the router's hardware
+        // address (ARP), and would be taken for a path's RTT.
+        if is_quick && is_late && was_in_doubt {
+            self.probe_now(now, id);
+        }
+    }
+
+    /// The consequences for a path's state and window that a heartbeat was answered.
+    fn path_answered(&mut self, now: Instant, id: PathId) {
+        let config = self.config_rc();
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let state = p.state;
+        if let Some(packets) = self.policies.fail.recovery_cwnd(state) {
+            p.one_packet = false;
+            p.window.cwnd = packets as usize * p.limits(&config).packet;
+        }
+        match state {
+            PathState::Unconfirmed => self.confirm_path(now, id),
+            PathState::PotentiallyFailed | PathState::Inactive => {
+                self.set_path_state(now, id, PathState::Active);
+            }
+            PathState::Active => self.schedule_heartbeat(now, id),
+        }
+    }
+
+    /// Sends the next heartbeat that is due, in a packet of its own.
+    #[cold]
+    pub(crate) fn heartbeat_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
+        self.heartbeats.may_be_due = self.paths.iter().any(|p| p.heartbeat_due);
+        let id = self.paths.iter().find(|p| p.heartbeat_due && self.may_probe(p))?.id;
+        let info = self.new_probe(now, id);
+        let max = self.paths.get(id)?.max_packet;
+        let mut packet = Draft::new(buf, self.ends.header(), max, self.seals());
+        packet.push_heartbeat(&info);
+        let len = self.finish(packet)?;
+        let p = self.paths.get_mut(id)?;
+        p.counters.packets_sent += 1;
+        p.counters.heartbeats_sent += 1;
+        p.counters.bytes_sent += len as u64;
+        Some(Transmit::new(p.local, p.remote, len))
+    }
+
+    /// The time between probes of a path that is not active: its RTO, which backs off, unless the
+    /// configuration asks for quicker ones. Never quicker than an answer can come: not if the last
+    /// one took longer, nor while the peer is heard and does not answer.
+    fn probe_interval(&self, now: Instant, id: PathId) -> Duration {
+        let config = &self.config;
+        let Some(p) = self.paths.get(id) else { return config.hb_interval };
+        let rto = p.rto.rto();
+        let waits =
+            p.state == PathState::Inactive && !self.recovery.rules.heartbeats.failed_at_once;
+        let gap = p.question_gap(now, config.hb_interval).max(self.gap_in_silence(now, id));
+        let slow = if waits { rto + config.hb_interval } else { rto.max(gap) };
+        let doubled = |first: Duration| first.saturating_mul(1 << p.probes_lost.min(16));
+        let Some(srtt) = p.rto.srtt() else {
+            // A network that one has just come to may lose the first packets.
+            let is_new = p.given && p.error_count <= config.path_max_retrans;
+            let carries = self.policies.in_doubt.carry_when_answered;
+            let first = config.hb_first_probe.filter(|_| is_new && carries);
+            return first.map_or(slow, |first| slow.min(doubled(first)));
+        };
+        let first = config.hb_first_probe.map_or(Duration::MAX, doubled);
+        let most = config.hb_probe_max.unwrap_or(Duration::MAX);
+        slow.min(first.min(most).max(2 * srtt).max(gap))
+    }
+
+    /// The least time between two quick probes of a path that brings no answer: a part of the time
+    /// since the last one. In an outage it is longer, so that probes fill no link that became very
+    /// slow, where a full queue holds back all else. If no data waits for the end of the outage
+    /// here, it has no upper bound and counts from the last packet of the peer. A lone path has a
+    /// lower bound, for nothing else says whether it is slow or dead.
+    fn gap_in_silence(&self, now: Instant, id: PathId) -> Duration {
+        let is_quick = self.config.hb_probe_max.is_some();
+        let Some(p) = self.paths.get(id).filter(|_| is_quick) else { return Duration::ZERO };
+        let waits = self.out.chunks_in_flight(id) > 0;
+        let heard_at = p.last_heard.filter(|at| !waits && *at > p.last_active);
+        let silence = now - heard_at.unwrap_or(p.last_active);
+        if !self.is_in_outage() {
+            return silence / 40;
+        }
+        let is_lone = self.paths.iter().filter(|p| is_known(p)).count() == 1;
+        match (is_lone, waits) {
+            (true, true) => (silence / 8).clamp(MIN_GAP_IN_OUTAGE, MAX_GAP_IN_OUTAGE),
+            (true, false) => (silence / 4).max(MIN_GAP_WITHOUT_DATA),
+            (false, true) => (silence / 8).min(MAX_GAP_IN_OUTAGE),
+            (false, false) => silence / 8,
+        }
+    }
+}

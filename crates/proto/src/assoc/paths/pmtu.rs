@@ -1,0 +1,274 @@
+//! Finds the size of the packets that each path carries (RFC 8899): sends its probes, and acts on
+//! what they say.
+//!
+//! A probe is a HEARTBEAT with a nonce and a PAD chunk (RFC 8899 §6.2.1) in a packet of its own.
+//! Its loss is no sign of congestion or failure, only its answer says something. Which sizes are
+//! tried is `path::Pmtu`'s to decide.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, BufMut, Bytes};
+use manypath_wire::Tsn;
+
+use crate::assoc::send::draft::Draft;
+use crate::assoc::{Association, LinkMtus, PathTimer, Timer};
+use crate::datagram::Transmit;
+use crate::event::Event;
+use crate::path::{MIN_MTU, MtuReason, RAISE_AFTER_S, Wait};
+use crate::rng::Rng;
+use crate::sizes;
+use crate::time::Instant;
+use crate::view::{PathId, PathState};
+
+/// Times between which messages of routers may make a path's packets smaller: who sees our packets
+/// and forges them gets no more than this.
+const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Facts on the searches of all paths together; the rest is in the paths.
+#[derive(Debug)]
+pub(crate) struct SizeSearch {
+    /// False if no probe is due.
+    pub(crate) may_owe_probe: bool,
+    /// The nonces of probes.
+    rng: Rng,
+    /// As far as the driver has said.
+    link_mtus: Arc<LinkMtus>,
+}
+
+/// Length of the Heartbeat Information of a probe: a nonce and the path.
+const SIZE_PROBE_INFO_LEN: usize = 12;
+
+fn size_probe_info(nonce: u64, id: PathId) -> Vec<u8> {
+    let mut info = Vec::with_capacity(SIZE_PROBE_INFO_LEN);
+    info.put_u64(nonce);
+    info.put_u32(id.0.into());
+    info
+}
+
+impl SizeSearch {
+    pub(crate) fn new(rng: Rng) -> SizeSearch {
+        SizeSearch { may_owe_probe: false, rng, link_mtus: Arc::default() }
+    }
+}
+
+impl Association {
+    /// The longest IP packet, in bytes, that a path can have: what the interface of our address
+    /// takes, and of a protected path what a record does.
+    pub(crate) fn link_mtu(&self, (local, remote): (SocketAddr, SocketAddr)) -> Option<usize> {
+        let link = self.size_search.link_mtus.get(&local).copied();
+        let outer = sizes::outer_headers(remote, self.config.udp_encapsulation);
+        let record = if self.is_protected() { sizes::longest_protected(outer) } else { usize::MAX };
+        link.map(|link| link.min(record))
+    }
+
+    /// The search for a path's size begins: the path is verified, or the application named it, so
+    /// that large packets to it are no way to make us flood a stranger (RFC 9260 §5.4).
+    pub(crate) fn start_size_search(&mut self, now: Instant, id: PathId) {
+        if !self.config.pmtu_discovery || !self.state.is_open() || self.state.is_ending() {
+            return;
+        }
+        let Some(p) = self.paths.get_mut(id) else { return };
+        if p.given || p.state != PathState::Unconfirmed {
+            p.pmtu.start();
+            self.follow_size(now, id, MtuReason::Confirmed);
+        }
+    }
+
+    /// The same for all paths, when the association opens.
+    pub(crate) fn start_size_searches(&mut self, now: Instant) {
+        for id in self.paths.ids() {
+            self.start_size_search(now, id);
+        }
+    }
+
+    /// No more probes: the association ends.
+    pub(super) fn stop_size_searches(&mut self) {
+        for p in self.paths.iter_mut() {
+            p.pmtu.stop();
+            self.timers.stop(Timer::Path(p.id, PathTimer::Pmtu));
+        }
+    }
+
+    /// After anything that may have changed what is to be probed, or the size that was found.
+    fn follow_size(&mut self, now: Instant, id: PathId, reason: MtuReason) {
+        let timer = Timer::Path(id, PathTimer::Pmtu);
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let (old, new) = (p.mtu, p.pmtu.size());
+        let rto = p.rto.rto();
+        match (p.pmtu.is_due(), p.pmtu.wait()) {
+            (true, _) => self.size_search.may_owe_probe = true,
+            (false, Wait::ForAnswer) => self.timers.start(timer, now + rto),
+            (false, Wait::ToRaise) => {
+                self.timers.set(timer, now + Duration::from_secs(RAISE_AFTER_S));
+            }
+            (false, Wait::Never) => self.timers.stop(timer),
+        }
+        if old == new {
+            return;
+        }
+        p.resize(&self.config);
+        self.paths.renew_least_usable();
+        self.events.push(Event::PathMtu { path: id, mtu: new, reason });
+        if new < old {
+            // They do not pass: that is known before any timer says so, and no sign of congestion
+            // (RFC 8899 §3, 7).
+            self.out.mark_larger(id, new);
+            self.renew_t3(now, id, false);
+        }
+    }
+
+    /// Sends the next probe of a path's size that is due.
+    #[cold]
+    pub(crate) fn size_probe_packet(
+        &mut self,
+        now: Instant,
+        buf: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let due = self.paths.iter().find(|p| p.pmtu.is_due()).map(|p| p.id);
+        self.size_search.may_owe_probe = due.is_some();
+        let id = due?;
+        let nonce = self.size_search.rng.next_u64();
+        let p = self.paths.get_mut(id)?;
+        let len = p.pmtu.take_due(nonce)? - p.headers(&self.config);
+        let mut packet = Draft::new(buf, self.ends.header(), len, self.seals());
+        packet.push_heartbeat(&size_probe_info(nonce, id));
+        packet.push_pad_to(len);
+        let len = self.finish(packet)?;
+        let p = self.paths.get_mut(id)?;
+        p.counters.packets_sent += 1;
+        p.counters.bytes_sent += len as u64;
+        p.counters.size_probes_sent += 1;
+        p.pmtu.asked_at = Some(now);
+        self.timers.set(Timer::Path(id, PathTimer::Pmtu), now + p.rto.rto());
+        Some(Transmit::new(p.local, p.remote, len))
+    }
+
+    /// A HEARTBEAT ACK came in. True if it answers a probe of the path's size.
+    pub(super) fn on_size_answer(&mut self, now: Instant, info: &Bytes) -> bool {
+        let mut info = info.clone();
+        if info.len() != SIZE_PROBE_INFO_LEN {
+            return false;
+        }
+        let nonce = info.get_u64();
+        let Ok(id) = u8::try_from(info.get_u32()).map(PathId) else { return false };
+        let Some(p) = self.paths.get_mut(id) else { return false };
+        let before = p.pmtu.size();
+        if p.pmtu.on_answer(nonce).is_none() {
+            return false;
+        }
+        let is_less = p.pmtu.size() < before;
+        p.last_active = now;
+        let reason = if is_less { MtuReason::BlackHole } else { MtuReason::Confirmed };
+        self.follow_size(now, id, reason);
+        true
+    }
+
+    pub(crate) fn on_size_timer(&mut self, now: Instant, id: PathId) {
+        let Some(p) = self.paths.get_mut(id).filter(|_| self.state.is_open()) else { return };
+        // Of a path that does not work, what is not answered says nothing of larger sizes. A doubt
+        // goes on, for it may be why the path does not. But while small packets are not answered,
+        // either, nothing speaks for that, and long probes would fill a link that became slow.
+        let is_heard = p.pmtu.asked_at.is_none_or(|at| p.last_active > at);
+        let is_to_go_on = match p.pmtu.is_in_doubt() {
+            true => is_heard || !self.policies.in_doubt.probed_with_data,
+            false => p.state == PathState::Active,
+        };
+        if is_to_go_on {
+            p.pmtu.on_timer();
+        }
+        self.follow_size(now, id, MtuReason::BlackHole);
+    }
+
+    /// A path answers that was silent: if a doubt of its size is not settled by the data that is
+    /// sent now, it goes on.
+    pub(super) fn go_on_with_doubt(&mut self, now: Instant, id: PathId) {
+        if let Some(p) = self.paths.get(id).filter(|p| p.pmtu.is_in_doubt()) {
+            self.timers.bring_forward(Timer::Path(id, PathTimer::Pmtu), now + p.rto.rto());
+        }
+    }
+
+    /// T3-rtx expired: perhaps only large packets get lost (RFC 8899 §4.3, black hole detection).
+    pub(crate) fn doubt_size(&mut self, now: Instant, id: PathId, had_large: bool) {
+        let Some(p) = self.paths.get_mut(id).filter(|_| had_large) else { return };
+        if p.pmtu.doubt() {
+            self.follow_size(now, id, MtuReason::BlackHole);
+        }
+    }
+
+    /// True if a packet in flight on a path may be too long for it.
+    pub(crate) fn has_large_in_flight(&self, id: PathId) -> bool {
+        self.config.pmtu_discovery && self.out.has_larger(id, MIN_MTU)
+    }
+
+    /// Notes in which packet chunks left, headers included. One that IP may cut says nothing of the
+    /// path's size.
+    pub(crate) fn note_packet_size(&mut self, id: PathId, tsns: &[Tsn], len: usize) {
+        let Some(p) = self.paths.get(id) else { return };
+        let len = if len > p.max_packet { 0 } else { len + p.headers(&self.config) };
+        self.out.note_packet(tsns, len);
+    }
+
+    /// The largest packets that a SACK acknowledged on a path, and made lost.
+    pub(crate) fn note_sacked_sizes(&mut self, now: Instant, id: PathId, acked: u16, lost: u16) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        if p.pmtu.note_sack(acked.into(), lost.into()) {
+            self.follow_size(now, id, MtuReason::BlackHole);
+        } else if p.pmtu.is_due() {
+            self.size_search.may_owe_probe = true;
+        }
+    }
+
+    // ---- What the driver says ----
+
+    /// Takes note of the MTUs of the interfaces of local addresses.
+    pub(crate) fn set_link_mtus(&mut self, now: Instant, link_mtus: Arc<LinkMtus>) {
+        self.size_search.link_mtus = link_mtus;
+        let config = self.config_rc();
+        for id in self.paths.ids() {
+            let Some(ends) = self.paths.get(id).map(|p| (p.local, p.remote)) else { continue };
+            let Some(mtu) = self.link_mtu(ends) else { continue };
+            let Some(p) = self.paths.get_mut(id) else { continue };
+            p.pmtu.set_link(&config, mtu);
+            self.follow_size(now, id, MtuReason::Interface);
+        }
+    }
+
+    /// The system refused a packet of ours for its length, in bytes of the SCTP packet.
+    pub(crate) fn packet_refused(
+        &mut self,
+        now: Instant,
+        (local, remote): (SocketAddr, SocketAddr),
+        len: usize,
+    ) {
+        let config = self.config_rc();
+        let Some(id) = self.paths.find(&local, &remote) else { return };
+        let Some(p) = self.paths.get_mut(id) else { return };
+        p.pmtu.on_refused(len + p.headers(&config) - p.overhead);
+        self.follow_size(now, id, MtuReason::Interface);
+    }
+
+    /// A router could not forward a packet of ours; see
+    /// [`Endpoint::packet_too_big`](crate::Endpoint::packet_too_big), which has compared its
+    /// verification tag.
+    pub(crate) fn packet_too_big(
+        &mut self,
+        now: Instant,
+        (local, remote): (SocketAddr, SocketAddr),
+        mtu: usize,
+    ) {
+        let Some(id) = self.paths.find(&local, &remote) else { return };
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let lowers = mtu < p.pmtu.size();
+        let too_soon = p.pmtu.told_at.is_some_and(|at| now - at < TOLD_AGAIN_AFTER);
+        if lowers && too_soon {
+            return;
+        }
+        p.pmtu.on_packet_too_big(mtu);
+        if lowers {
+            p.pmtu.told_at = Some(now);
+        }
+        self.follow_size(now, id, MtuReason::PacketTooBig);
+    }
+}

@@ -1,0 +1,236 @@
+//! The Heartbeat Information (RFC 9260 §8.3): what a HEARTBEAT takes along, and its answer brings
+//! back.
+//!
+//! It holds the path and the time of sending, and a code that only this end can make. So nothing is
+//! kept of questions, and an answer counts for minutes: a round trip may have become longer than
+//! any list of questions lasts.
+//!
+//! | bytes | content |
+//! | --- | --- |
+//! | 0 to 7 | the code: 64 bits of HMAC-SHA-256 over path and time, the nonce of RFC 9260 §5.4 |
+//! | 8 to 11 | 5 bits of the path's number, 27 bits of the time in units of 8.192 µs |
+//!
+//! On a verified path of a protected association the code is left out: only the peer can answer.
+
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::path::Path;
+use crate::rng::Rng;
+use crate::time::Instant;
+use crate::view::{PathId, PathState};
+
+/// Bytes of the Heartbeat Information.
+pub(super) const INFO_LEN: usize = 12;
+/// Bytes of the code.
+const CODE_LEN: usize = 8;
+/// Bytes of the information without the code.
+const SHORT_LEN: usize = INFO_LEN - CODE_LEN;
+/// Bytes of the key: the block size of SHA-256.
+const KEY_LEN: usize = 64;
+/// The time is told without this many bits of its nanoseconds.
+const UNIT_BITS: u32 = 13;
+/// Bits of the time that are told: it begins again after 18 minutes.
+const TIME_BITS: u32 = 27;
+const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
+/// A later answer does not count.
+const COUNTS_FOR: Duration = Duration::from_secs(600);
+
+/// The question that an answer belongs to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) path: PathId,
+    pub(crate) code: u64,
+    /// When it was sent, up to 8.192 µs too early.
+    pub(crate) sent_at: Instant,
+}
+
+/// Writes and reads the Heartbeat Information of an association.
+#[derive(Debug)]
+pub(crate) struct Questions {
+    key: [u8; KEY_LEN],
+}
+
+impl Questions {
+    pub(crate) fn new(mut rng: Rng) -> Questions {
+        let mut key = [0; KEY_LEN];
+        rng.fill(&mut key);
+        Questions { key }
+    }
+
+    /// The information for a heartbeat that is sent now, and its code.
+    pub(crate) fn ask(&self, path: &Path, now: Instant, is_protected: bool) -> (Vec<u8>, u64) {
+        let units = now.as_nanos() >> UNIT_BITS;
+        let word = u64::from(path.id.0) << TIME_BITS | units & TIME_MASK;
+        let mut info = Vec::with_capacity(INFO_LEN);
+        let is_short = is_protected && path.state != PathState::Unconfirmed;
+        let code = if is_short { units } else { self.code(path, units) };
+        if !is_short {
+            info.put_u64(code);
+        }
+        info.put_u32(word as u32);
+        (info, code)
+    }
+
+    /// The question of this information, if this end has asked it in the last ten minutes on a path
+    /// that there still is.
+    pub(crate) fn read<'p>(
+        &self,
+        info: &Bytes,
+        now: Instant,
+        is_protected: bool,
+        path: impl FnOnce(PathId) -> Option<&'p Path>,
+    ) -> Option<Question> {
+        let is_short = is_protected && info.len() == SHORT_LEN;
+        let (code, word) = info.split_at_checked(if is_short { 0 } else { CODE_LEN })?;
+        let word = u64::from(u32::from_be_bytes(word.try_into().ok()?));
+        let path = path(PathId((word >> TIME_BITS) as u8))?;
+        let now_units = now.as_nanos() >> UNIT_BITS;
+        let age = now_units.wrapping_sub(word) & TIME_MASK;
+        let units = now_units.checked_sub(age)?;
+        let sent_at = Instant::from_nanos(units << UNIT_BITS);
+        let (code, is_ours) = if is_short {
+            (units, path.state != PathState::Unconfirmed && sent_at >= path.created)
+        } else {
+            let own = self.code(path, units);
+            (own, own.to_be_bytes() == code)
+        };
+        (is_ours && now - sent_at <= COUNTS_FOR).then_some(Question {
+            path: path.id,
+            code,
+            sent_at,
+        })
+    }
+
+    /// The code says which path it is, and to which address: another one may have its number later.
+    fn code(&self, path: &Path, units: u64) -> u64 {
+        let mut mac = <Hmac<Sha256> as KeyInit>::new((&self.key).into());
+        mac.update(&[path.id.0]);
+        mac.update(&path.created.as_nanos().to_be_bytes());
+        mac.update(&match path.remote.ip() {
+            std::net::IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+            std::net::IpAddr::V6(ip) => ip.octets(),
+        });
+        mac.update(&path.remote.port().to_be_bytes());
+        mac.update(&units.to_be_bytes());
+        let full = mac.finalize().into_bytes();
+        u64::from_be_bytes(std::array::from_fn(|i| full[i]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn path(id: u8, remote: &str, created: Instant) -> Path {
+        let config = Config::build("fast", "cmt-pf", &[]).expect("valid");
+        let local = "192.0.2.1:9899".parse().expect("an address");
+        let remote = remote.parse().expect("an address");
+        Path::new(PathId(id), (local, remote), &config, 65_536, (None, 0), created)
+    }
+
+    fn questions(seed: u64) -> Questions {
+        Questions::new(Rng::from_number(seed))
+    }
+
+    const CREATED: Instant = Instant::from_millis(7);
+
+    #[test]
+    fn an_answer_says_when_it_was_asked_for_ten_minutes() {
+        let questions = questions(1);
+        let there = path(31, "198.51.100.1:9899", CREATED);
+        for asked in [9, 1_234_567, 5_000_000_000_000] {
+            let asked = Instant::from_nanos(CREATED.as_nanos() + asked);
+            let (info, code) = questions.ask(&there, asked, false);
+            assert_eq!(info.len(), INFO_LEN);
+            let read = |after| {
+                questions.read(&info.clone().into(), asked + after, false, |_| Some(&there))
+            };
+            for after in [0, 1, 2_400, 61_000, 599_000].map(Duration::from_millis) {
+                let question = read(after).expect("it counts");
+                assert_eq!((question.path, question.code), (PathId(31), code));
+                let early = asked - question.sent_at;
+                assert!(early < Duration::from_nanos(8193), "{early:?} too early");
+            }
+            for after in [601, 1099, 1100, 1101, 2199, 100_000] {
+                assert_eq!(read(Duration::from_secs(after)), None, "after {after} s");
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_answer_does_not_count() {
+        let questions = questions(1);
+        let there = path(1, "198.51.100.1:9899", CREATED);
+        let now = Instant::from_millis(60_000);
+        let (info, _) = questions.ask(&there, now, false);
+        let later = now + Duration::from_secs(1);
+        for bit in 0..8 * INFO_LEN {
+            let mut changed = info.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let the_path = |id| Some(&there).filter(|path| path.id == id);
+            let read = questions.read(&changed.into(), later, false, the_path);
+            assert_eq!(read, None, "bit {bit}");
+        }
+        for length in [0, 7, 8, 11, 13] {
+            let mut cut = info.clone();
+            cut.resize(length, 0);
+            assert_eq!(questions.read(&cut.into(), later, false, |_| Some(&there)), None);
+        }
+    }
+
+    /// Only the peer can answer there, and it has shown that it is at this address.
+    #[test]
+    fn a_protected_path_is_asked_without_a_code_once_it_is_verified() {
+        let questions = questions(1);
+        let mut there = path(3, "198.51.100.1:9899", CREATED);
+        let now = Instant::from_millis(60_000);
+        let (long, _) = questions.ask(&there, now, true);
+        assert_eq!(long.len(), INFO_LEN, "it is not verified yet");
+        there.state = PathState::Active;
+        let (short, code) = questions.ask(&there, now, true);
+        assert_eq!(short.len(), SHORT_LEN);
+        let read = |info: &[u8], at, is_protected, of: &Path| {
+            questions.read(&Bytes::copy_from_slice(info), at, is_protected, |_| Some(of))
+        };
+        let later = now + Duration::from_secs(2);
+        for info in [&long, &short] {
+            assert!(read(info, later, true, &there).is_some());
+        }
+        assert_eq!(read(&short, later, true, &there).map(|q| q.code), Some(code));
+        assert_eq!(read(&short, later, false, &there), None, "anybody can send this");
+        assert_eq!(read(&short, now + Duration::from_secs(601), true, &there), None);
+        for length in 0..SHORT_LEN {
+            assert_eq!(read(&short[..length], later, true, &there), None);
+        }
+        let newer = path(3, "198.51.100.1:9899", later);
+        assert_eq!(read(&short, later, true, &newer), None, "that was another path");
+        there.state = PathState::Unconfirmed;
+        assert_eq!(read(&short, later, true, &there), None, "it verifies nothing");
+    }
+
+    #[test]
+    fn a_question_belongs_to_one_path_of_one_association() {
+        let there = path(1, "198.51.100.1:9899", CREATED);
+        let now = Instant::from_millis(60_000);
+        let (info, _) = questions(1).ask(&there, now, false);
+        let info = Bytes::from(info);
+        let others = [
+            path(2, "198.51.100.1:9899", CREATED),
+            path(1, "198.51.100.2:9899", CREATED),
+            path(1, "198.51.100.1:9898", CREATED),
+            path(1, "[2001:db8::1]:9899", CREATED),
+            path(1, "198.51.100.1:9899", Instant::from_millis(8)),
+        ];
+        for other in &others {
+            assert_eq!(questions(1).read(&info, now, false, |_| Some(other)), None, "{other:?}");
+        }
+        assert_eq!(questions(1).read(&info, now, false, |_| None), None);
+        assert_eq!(questions(2).read(&info, now, false, |_| Some(&there)), None);
+        assert!(questions(1).read(&info, now, false, |_| Some(&there)).is_some());
+    }
+}

@@ -1,0 +1,230 @@
+//! Addresses that come and go while an association lasts: a host is renumbered, or changes its
+//! network.
+//!
+//! The side whose address changes knows it and says so: [`Association::local_gone`], then
+//! [`Association::add_path`] from the new address, and [`Association::network_changed`] when routes
+//! may have changed. The other side learns of it by packets with its verification tag from an
+//! address that it does not know. Either side verifies the new path by a heartbeat's nonce before
+//! anything else goes there (RFC 9260 §5.4), so that nobody who only guesses or repeats a tag can
+//! draw an association to himself.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::assoc::{AssocTimer, Association, PathTimer, Timer};
+use crate::event::Event;
+use crate::path::Path;
+use crate::time::Instant;
+use crate::view::{PathId, PathState};
+
+/// Heartbeats that a path gets at most for reports of changes: one each so long. A path that was
+/// heard of so lately gets none.
+const PROBE_GAP: Duration = Duration::from_millis(20);
+
+impl Association {
+    /// Takes note that a local transport address is ours no longer. Its paths are removed, and what
+    /// is outstanding on them goes over the others. Where none is left it stays, and sends nothing,
+    /// until another path works or the address is back: [`add_path`](Self::add_path) says so.
+    /// Meanwhile nothing backs off; `association_timeout` limits how long.
+    pub fn local_gone(&mut self, now: Instant, local: SocketAddr) {
+        self.ends.local_gone(local);
+        self.candidates.local_gone(local);
+        if self.closed().is_some() {
+            return;
+        }
+        for id in self.paths.ids() {
+            let from_there = |p: &&Path| p.local == local && !p.is_away;
+            if self.paths.get(id).filter(from_there).is_none() {
+                continue;
+            }
+            self.events.push(Event::AddressGone { path: id, local });
+            // While the association is opened, INIT takes the paths in turn: there is nothing to
+            // rescue.
+            let has_other = self.paths.iter().any(|p| p.id != id && !p.is_away && p.local != local);
+            match has_other {
+                true => self.remove_path(now, id),
+                false => self.park(now, id),
+            }
+        }
+    }
+
+    /// Moves a path to another local address, as when routes prefer another source: a path from
+    /// there to the same remote address is added, and the old one is removed once the new one is
+    /// verified. `None` if there is no such path, no room, or nothing to move.
+    pub fn move_path(&mut self, now: Instant, id: PathId, local: SocketAddr) -> Option<PathId> {
+        let remote = self.paths.get(id)?.remote;
+        let known = self.paths.find(&local, &remote);
+        let new = self.add_path(now, local, remote).or(known).filter(|new| *new != id)?;
+        if let Some(p) = self.paths.get_mut(new) {
+            p.is_superseded = false;
+        }
+        if let Some(old) = self.paths.get_mut(id) {
+            old.is_superseded = true;
+        }
+        if self.paths.get(new).is_some_and(|p| p.state == PathState::Active) {
+            self.remove_path(now, id);
+        }
+        Some(new)
+    }
+
+    /// Sets the local addresses that nothing is to leave from, such as those of the interfaces that
+    /// a tunnel (VPN) has taken the route from. The peer may go on sending to them: no packet makes
+    /// a path from there, no heartbeat is answered without one, and no candidate is tried. The
+    /// caller [moves](Self::move_path) the paths that there are.
+    pub fn avoid_locals(&mut self, locals: BTreeSet<IpAddr>) {
+        self.candidates.avoid(&locals);
+        self.ends.avoid(locals);
+    }
+
+    /// Takes note that routes, interfaces or addresses have changed, so that what did not work may
+    /// work now. Every path that is not known to work at this moment is asked at once, and its
+    /// back-off begins again. An attempt to open the association is repeated. It may be called
+    /// often: a path is asked once in 20 ms.
+    pub fn network_changed(&mut self, now: Instant) {
+        if self.closed().is_some() {
+            return;
+        }
+        self.try_again(now);
+        if let Some(opening) = self.state.opening_mut() {
+            let t1 = Timer::Assoc(AssocTimer::T1);
+            let recent = opening.repeated_at.is_some_and(|at| now - at < PROBE_GAP);
+            if self.timers.is_running(t1) && !recent {
+                opening.repeated_at = Some(now);
+                self.timers.set(t1, now);
+            }
+            return;
+        }
+        for id in self.paths.ids() {
+            self.ask_after_change(now, id);
+        }
+    }
+
+    fn ask_after_change(&mut self, now: Instant, id: PathId) {
+        let Some(p) = self.paths.get_mut(id).filter(|p| !p.is_away) else { return };
+        let is_fine = p.state == PathState::Active
+            && p.error_count == 0
+            && p.last_heard.is_some_and(|at| now - at <= PROBE_GAP);
+        let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < PROBE_GAP);
+        if is_fine || is_asked || p.heartbeat_due {
+            return;
+        }
+        p.rto.end_back_off();
+        p.probes_lost = 0;
+        p.is_in_doubt = true;
+        p.probe = None;
+        let at = now + p.rto.rto();
+        self.timers.bring_forward(Timer::Path(id, PathTimer::T3Rtx), at);
+        self.probe_now(now, id);
+    }
+
+    /// Keeps the last path although its address is gone, without anything in flight.
+    fn park(&mut self, now: Instant, id: PathId) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        p.is_away = true;
+        p.heartbeat_due = false;
+        p.probe = None;
+        p.answered = Some(now);
+        self.out.mark_path(id, None);
+        self.out.forget_lost(id);
+        if self.state.is_open() && self.paths.get(id).is_some_and(|p| p.state == PathState::Active)
+        {
+            self.set_path_state(now, id, PathState::Inactive);
+        }
+        self.timers.stop_path(id);
+        self.refresh_usable(now);
+    }
+
+    /// While the association is opened, a new path takes over from one whose address is gone.
+    pub(crate) fn replace_while_opening(&mut self, now: Instant) {
+        let away: Vec<_> = self.paths.iter().filter(|p| p.is_away).map(|p| p.id).collect();
+        if !self.state.is_open() && !away.is_empty() {
+            away.into_iter().for_each(|id| self.remove_path(now, id));
+            self.network_changed(now);
+        }
+    }
+
+    /// The address of a path is ours again. Returns whether there is such a path.
+    pub(crate) fn come_back(&mut self, now: Instant, id: PathId) -> bool {
+        if let Some(p) = self.paths.get_mut(id) {
+            p.is_superseded = false;
+        }
+        let Some(p) = self.paths.get_mut(id).filter(|p| p.is_away) else { return false };
+        p.is_away = false;
+        p.rto.end_back_off();
+        p.error_count = 0;
+        let (path, local, remote) = (p.id, p.local, p.remote);
+        self.events.push(Event::PathAdded { path, local, remote });
+        self.refresh_usable(now);
+        true
+    }
+
+    /// Removes a path that no longer works so that another has room: the one that was silent
+    /// longest, first of those that the application did not give. Returns whether there is room.
+    pub(crate) fn make_room(&mut self, now: Instant) -> bool {
+        if self.paths.len() < self.config.max_paths as usize {
+            return true;
+        }
+        // One that the application gave has its time to be verified.
+        let limit = self.config.path_max_retrans;
+        let is_idle = |p: &&Path| {
+            let has_failed = p.state != PathState::Active && (!p.given || p.error_count > limit);
+            p.is_away || (has_failed && p.id != self.primary)
+        };
+        let idle = self.paths.iter().filter(is_idle);
+        let oldest = idle.min_by_key(|p| (p.given, p.last_heard)).map(|p| p.id);
+        let Some(oldest) = oldest.filter(|_| self.paths.len() > 1) else { return false };
+        self.remove_path(now, oldest);
+        true
+    }
+
+    /// A heartbeat has shown that a path works, which was not sure before. Paths whose address is
+    /// gone, or that this one replaces, are not needed any more. If no other path works, what is
+    /// outstanding is sent again at once: T3-rtx may have backed off up to `rto_max`.
+    ///
+    /// If the question was asked at `asked_at`, and others since, only what was sent on that path
+    /// before is lost: the rest may arrive as late as the answer did.
+    pub(crate) fn path_answers(&mut self, now: Instant, id: PathId, asked_at: Option<Instant>) {
+        let Some(remote) = self.paths.get(id).filter(|p| !p.is_superseded).map(|p| p.remote) else {
+            return;
+        };
+        let is_over = |p: &&Path| p.is_away || (p.is_superseded && p.remote == remote);
+        let over: Vec<_> = self.paths.iter().filter(is_over).map(|p| p.id).collect();
+        for path in over.into_iter().filter(|path| *path != id) {
+            self.remove_path(now, path);
+        }
+        if !self.policies.in_doubt.carry_when_answered || !self.state.may_send_data() {
+            return;
+        }
+        let works = |p: &Path| p.state == PathState::Active && p.error_count == 0 && p.id != id;
+        if self.paths.iter().any(works) {
+            return;
+        }
+        for path in self.paths.ids() {
+            // A path that answers again and again must not keep T3-rtx of a dead one from expiring.
+            let carries_on = path != id && self.paths.get(path).is_some_and(|p| p.was_carried);
+            if self.out.chunks_in_flight(path) > 0 && !carries_on {
+                if let Some(other) = self.paths.get_mut(path).filter(|_| path != id) {
+                    other.was_carried = true;
+                }
+                let sent_since = asked_at.filter(|_| path == id);
+                self.out.mark_path(path, sent_since);
+                self.out.forget_lost(path);
+                self.renew_t3(now, path, true);
+            }
+        }
+        self.recovery.past_cwnd.allow_if(self.out.may_have_marked());
+    }
+
+    /// A path that a stranger's packet made, and that has not answered as many heartbeats as a path
+    /// may lose: nobody is there who wants it.
+    pub(super) fn forget_stranger(&mut self, now: Instant, id: PathId) -> bool {
+        let limit = self.config.path_max_retrans;
+        let is_over = self.paths.get(id).is_some_and(|p| p.error_count > limit);
+        if !is_over || !self.is_stranger(id) || self.paths.len() < 2 {
+            return false;
+        }
+        self.remove_path(now, id);
+        true
+    }
+}

@@ -1,0 +1,55 @@
+//! Addresses that a peer lists may be a third party's. Until they are verified they get probes (RFC
+//! 9260 §5.4), and of these no more bytes than came from the peer: nobody gains by having this end
+//! send to somebody else. Addresses that packets come from have another limit: they are forgotten
+//! if they do not answer.
+
+use std::net::SocketAddr;
+
+use manypath_wire::COMMON_HEADER_LEN;
+
+use super::question::INFO_LEN;
+use crate::assoc::Association;
+use crate::path::Path;
+use crate::sizes;
+use crate::view::{PathId, PathState};
+
+/// Bytes of a HEARTBEAT chunk (RFC 9260 §3.3.5).
+const HEARTBEAT: usize = 8 + INFO_LEN;
+
+impl Association {
+    /// A packet of the peer came: as many bytes may be sent to addresses that it listed.
+    #[inline]
+    pub(crate) fn note_bytes_of_peer(&mut self, remote: SocketAddr, len: usize) {
+        let outer = sizes::outer_headers(remote, self.config.udp_encapsulation);
+        self.heartbeats.credit = self.heartbeats.credit.saturating_add(len + outer);
+    }
+
+    /// A probe may be sent on this path now.
+    ///
+    /// Deviation: RFC 9260 §5.4 and §8.3 have no such limit.
+    pub(crate) fn may_probe(&self, p: &Path) -> bool {
+        // With data_before_verification more than probes goes there anyway.
+        !is_only_listed(p)
+            || self.config.data_before_verification
+            || self.heartbeats.credit >= self.probe_len(p)
+    }
+
+    /// A probe is sent on this path.
+    pub(super) fn note_probe(&mut self, id: PathId) {
+        if let Some(p) = self.paths.get(id).filter(|p| is_only_listed(p)) {
+            let left = self.heartbeats.credit.saturating_sub(self.probe_len(p));
+            self.heartbeats.credit = left;
+        }
+    }
+
+    /// Bytes of a probe on this path, with all headers.
+    fn probe_len(&self, p: &Path) -> usize {
+        p.headers(&self.config) + COMMON_HEADER_LEN + HEARTBEAT
+    }
+}
+
+/// An address that the peer listed, that this end's application did not name, and that has not
+/// answered.
+fn is_only_listed(p: &Path) -> bool {
+    !p.given && !p.learnt && p.state == PathState::Unconfirmed
+}

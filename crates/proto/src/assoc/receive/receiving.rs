@@ -1,0 +1,254 @@
+//! The receiving side: what arrived, the receive buffer, and the window that SACKs advertise.
+
+use manypath_wire::{PacketBuilder, Tsn};
+
+use crate::assoc::open::init::sends_rare_sacks;
+use crate::assoc::protect::protection::KEY_MANAGEMENT_PPID;
+use crate::assoc::{AssocTimer, Association, Timer};
+use crate::config::Config;
+use crate::rx::{DelayedAck, Inbound, Limits, Message, SackConfig, TsnTracker};
+use crate::time::Instant;
+use crate::tx::SACK_FLAG_TWO_PACKETS;
+use crate::view::PathId;
+
+/// The least receive buffer, in bytes: no INIT may announce less (RFC 9260 §3.3.2).
+const MIN_RECEIVE_BUFFER: usize = 1500;
+
+/// The receiving side, before and after the peer's initial TSN is known.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    /// The size in force, in bytes, instead of `receive_buffer` of the configuration.
+    pub(crate) buffer: usize,
+    /// Once that TSN is known.
+    pub(crate) receiver: Option<Receiver>,
+}
+
+/// The receiving side, once the peer's initial TSN is known.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pub(crate) tracker: TsnTracker,
+    pub(crate) delayed: DelayedAck,
+    pub(crate) inbound: Inbound,
+    /// The path on which the latest DATA arrived.
+    pub(crate) last_data: Option<PathId>,
+    /// The paths on which DATA has arrived, a bit each.
+    pub(crate) data_paths: u32,
+    /// a_rwnd of the last SACK.
+    advertised: usize,
+    /// Data packets since `window_start`, to see how fast they come.
+    window_packets: u32,
+    window_start: Instant,
+}
+
+impl Receiving {
+    pub(crate) fn new(config: &Config) -> Receiving {
+        Receiving { buffer: config.first_receive_buffer(), receiver: None }
+    }
+
+    /// The window that the next SACK advertises, in bytes; packets are of `mtu` bytes.
+    pub(crate) fn window(&self, mtu: usize) -> usize {
+        let free = self.receiver.as_ref().map_or(0, |r| r.inbound.available_bytes());
+        // A window too small for a packet would draw tiny chunks.
+        if free < mtu.min(self.buffer / 4) { 0 } else { free }
+    }
+
+    /// Something can be read.
+    pub(crate) fn has_ready(&self) -> bool {
+        self.receiver.as_ref().is_some_and(|r| r.inbound.has_ready())
+    }
+
+    /// User bytes in the receive buffer.
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        self.receiver.as_ref().map_or(0, |r| r.inbound.buffered_bytes())
+    }
+
+    /// The receiver, if the latest DATA arrived on this path.
+    pub(crate) fn if_last_data_on(&mut self, path: PathId) -> Option<&mut Receiver> {
+        self.receiver.as_mut().filter(|r| r.last_data == Some(path))
+    }
+
+    /// The next SACK is due now.
+    pub(crate) fn is_sack_due(&self, now: Instant) -> bool {
+        self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now))
+    }
+
+    /// There is something to acknowledge.
+    pub(crate) fn is_sack_pending(&self) -> bool {
+        self.receiver.as_ref().is_some_and(|r| r.delayed.packets_since_sack() > 0)
+    }
+}
+
+impl Receiver {
+    /// Appends a SACK that advertises `window`, or an NR-SACK. Returns false if there is no room.
+    pub(crate) fn push_sack(
+        &mut self,
+        packet: &mut PacketBuilder<'_>,
+        window: usize,
+        nr_sack: bool,
+    ) -> bool {
+        let flags = if self.delayed.dac_flags(1) > 0 { SACK_FLAG_TWO_PACKETS } else { 0 };
+        let a_rwnd = u32::try_from(window).unwrap_or(u32::MAX);
+        let cum = self.tracker.cum_tsn();
+        let mut reported = 0;
+        let duplicates = self.tracker.duplicates().iter().copied().inspect(|_| reported += 1);
+        let pushed = if nr_sack {
+            let kept = self.inbound.keep(&self.tracker);
+            let [gaps, nr_gaps] = self.tracker.gap_ack_blocks_split_at(kept);
+            packet.push_nr_sack(cum, a_rwnd, flags, [&gaps, &nr_gaps], duplicates)
+        } else {
+            packet.push_sack(cum, a_rwnd, flags, self.tracker.gap_ack_blocks(), duplicates)
+        };
+        if pushed {
+            self.advertised = window;
+            self.tracker.duplicates_reported(reported);
+            self.delayed.on_sack_sent();
+            // Those without room are in a SACK of their own: nothing else may draw another.
+            if reported > 0 && !self.tracker.duplicates().is_empty() {
+                self.delayed.demand_now();
+            }
+        }
+        pushed
+    }
+
+    /// a_rwnd of the last SACK.
+    #[cfg(feature = "testing")]
+    pub(crate) fn advertised_now(&self) -> usize {
+        self.advertised
+    }
+
+    /// Fewer SACKs at high packet rates: one per millisecond's worth of packets, within the
+    /// configured limits. Each SACK costs both ends as much as a packet of data.
+    pub(super) fn adapt_sack_every(&mut self, config: &Config, now: Instant) {
+        const WINDOW_MS: u32 = 10;
+        if config.sack_every_max <= config.sack_every {
+            return;
+        }
+        self.window_packets += 1;
+        let elapsed = now - self.window_start;
+        if elapsed.as_millis() >= WINDOW_MS.into() {
+            let per_ms = f64::from(self.window_packets) / (elapsed.as_secs_f64() * 1e3);
+            let every = (per_ms as u32).clamp(config.sack_every, config.sack_every_max);
+            self.delayed.set_sack_every(every);
+            self.window_packets = 0;
+            self.window_start = now;
+        }
+    }
+}
+
+impl Association {
+    /// True if the peer is a sender that expects SACKs as RFC 9260 §6.2 and §6.7 have them, where
+    /// others get fewer: it did not say that it bears that.
+    pub(super) fn expects_prompt_sacks(&self) -> bool {
+        sends_rare_sacks(&self.config) && !self.agreed.rare_sacks
+    }
+
+    /// A SACK is due that such a peer needs before more of its packets are handled.
+    pub(crate) fn owes_sack(&self) -> bool {
+        let is_due = |r: &Receiver| r.delayed.is_due_by_count();
+        self.expects_prompt_sacks() && self.rx.receiver.as_ref().is_some_and(is_due)
+    }
+
+    pub(crate) fn start_receiver(&mut self, peer_tsn: Tsn, streams_in: u16, now: Instant) {
+        let c = &self.config;
+        self.rx.receiver = Some(Receiver {
+            tracker: TsnTracker::new(peer_tsn),
+            delayed: DelayedAck::new(SackConfig {
+                sack_delay: c.sack_delay,
+                sack_every: c.sack_every,
+                dac: false,
+                first_at_once: c.sack_first_at_once,
+                filled_gap_at_once: c.sack_filled_gap_at_once,
+                counts_duplicates: self.recovery.rules.duplicates_count,
+            }),
+            inbound: self.new_inbound(streams_in),
+            last_data: None,
+            data_paths: 0,
+            advertised: self.rx.buffer,
+            window_packets: 0,
+            window_start: now,
+        });
+    }
+
+    fn new_inbound(&self, streams_in: u16) -> Inbound {
+        let limits = Limits::for_receive_buffer(self.rx.buffer);
+        let mut inbound =
+            Inbound::new(streams_in, limits).counting_headers(self.recovery.rules.room.of_headers);
+        if self.interleaves() {
+            inbound.interleave();
+        }
+        if self.is_protected() {
+            inbound.set_aside(KEY_MANAGEMENT_PPID);
+        }
+        inbound.copy_all(self.is_strangers(self.rx.buffer));
+        inbound
+    }
+
+    /// Takes the next message, or part of a message too long to buffer whole.
+    #[inline]
+    pub fn recv(&mut self, now: Instant) -> Option<Message> {
+        let receiver = self.rx.receiver.as_mut()?;
+        let message = receiver.inbound.pop();
+        match &message {
+            Some(m) => {
+                self.stats.bytes_received += m.payload.len() as u64;
+                self.stats.messages_received += u64::from(m.end_of_message);
+                self.update_window(now);
+            }
+            None => self.events.all_is_read(),
+        }
+        self.follow_reading(now, message.is_none());
+        message
+    }
+
+    /// Tells the peer of room that opened in a receive buffer that was nearly full (RFC 9260 §6.2).
+    /// Small steps are not worth a packet: that is silly-window avoidance.
+    fn update_window(&mut self, now: Instant) {
+        let advertised = self.rx.receiver.as_ref().map_or(usize::MAX, |r| r.advertised);
+        if advertised >= self.rx.buffer / 4 {
+            return;
+        }
+        let worth = (self.rx.buffer / 2).min(2 * self.config.mtu);
+        let window = self.rx.window(self.config.mtu);
+        let Some(receiver) = self.rx.receiver.as_mut() else { return };
+        if self.config.window_updates
+            && window >= receiver.advertised + worth
+            && self.state.may_receive_data()
+        {
+            receiver.delayed.demand_now();
+            self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
+        }
+    }
+
+    /// Sets the receive buffer, in bytes, from now on: a server gives a stranger little
+    /// ([`Endpoint::set_incoming_window`](crate::Endpoint::set_incoming_window)), and more once it
+    /// knows who it is. Values below 1500 (RFC 9260 §3.3.2) count as 1500.
+    ///
+    /// A larger one is told to the peer at once, with a SACK that shares its packet with what is
+    /// sent now. With a smaller one, what arrived out of order may be discarded again; the peer
+    /// keeps it until then (RFC 9260 §6.2). While it is below that of the configuration, what waits
+    /// is copied, so that it keeps nothing else alive.
+    pub fn set_receive_buffer(&mut self, now: Instant, bytes: usize) {
+        let bytes = bytes.max(MIN_RECEIVE_BUFFER);
+        let grows = bytes > self.rx.buffer;
+        self.rx.buffer = bytes;
+        let is_strangers = self.is_strangers(bytes);
+        let Some(r) = self.rx.receiver.as_mut() else { return };
+        r.inbound.set_limits(Limits::for_receive_buffer(bytes));
+        r.inbound.copy_all(is_strangers);
+        r.advertised = r.advertised.min(bytes);
+        if grows && self.state.may_receive_data() {
+            r.delayed.demand_now();
+            self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
+        }
+    }
+
+    /// A buffer of this size is that of a peer that the application does not know yet.
+    fn is_strangers(&self, bytes: usize) -> bool {
+        bytes < self.config.first_receive_buffer()
+    }
+
+    /// The receive buffer in force, in bytes.
+    pub fn receive_buffer(&self) -> usize {
+        self.rx.buffer
+    }
+}

@@ -1,0 +1,357 @@
+//! Effects of a SACK on windows, timers, path states and the send buffer.
+
+use std::time::Duration;
+
+use manypath_wire::{ErrorCause, Sack};
+use smallvec::SmallVec;
+
+use crate::assoc::{Association, PathTimer, Timer};
+use crate::config::Cuc;
+use crate::event::Event;
+use crate::path::Path;
+use crate::policy::cc::{AckFacts, PathWindow};
+use crate::policy::recovery::{PathFacts, ReportScope, Rules};
+use crate::time::Instant;
+use crate::tx::{AckRules, PathDigest, SackError, Via};
+use crate::view::{PathId, PathState};
+
+impl Association {
+    /// A SACK came in on a path, with the timestamp it echoes.
+    pub(crate) fn on_sack(
+        &mut self,
+        now: Instant,
+        sack: &Sack,
+        via: Option<PathId>,
+        echo: Option<u32>,
+    ) {
+        self.acknowledge(now, sack, true, (via, echo));
+    }
+
+    /// Applies the acknowledgement of a SACK, or that of SHUTDOWN, which reports no gaps.
+    pub(crate) fn acknowledge(
+        &mut self,
+        now: Instant,
+        sack: &Sack,
+        reports_gaps: bool,
+        (via, echo): (Option<PathId>, Option<u32>),
+    ) {
+        if !self.state.is_open() {
+            return;
+        }
+        self.stats.sacks_received += 1;
+        if self.is_caught(sack) {
+            return;
+        }
+        if self.recovery.rules.decays_in_silence {
+            let (config, recovery) = (&*self.config, &mut self.recovery);
+            self.paths.iter_mut().for_each(|p| p.decay_in_silence(config, recovery, now, false));
+        }
+        let is_full = self.is_report_full(sack);
+        let via = via.map(|path| Via { path, rtt_min: self.least_rtt(path) });
+        let rules = AckRules {
+            is_full,
+            by: &self.recovery.rules,
+            dac: self.agreed.sack_paths.dac,
+            reports_gaps,
+            in_fast_recovery: self.recovery.policy.recovers_anywhere(),
+            echo: self.echo(echo),
+            via,
+            waits_for_late: self.paths.iter().all(|p| p.state != PathState::Active),
+        };
+        match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
+            Ok(true) => self.on_digest(now, Some((sack, is_full)), via),
+            // Old, or nonsense that harms nothing: ignored (RFC 9260 §6.2.1, D i).
+            Ok(false) | Err(SackError::BadGapAckBlocks) => {}
+            Err(SackError::AcksUnsent) => {
+                let text = bytes::Bytes::from_static(b"SACK for a TSN that was never sent");
+                self.abort_with(
+                    ErrorCause::ProtocolViolation(text),
+                    "a SACK for a TSN that was never sent",
+                );
+            }
+        }
+    }
+
+    /// Chunks are late: they are lost without a SACK that says so.
+    pub(super) fn on_late(&mut self, now: Instant) {
+        let rules = AckRules {
+            by: &self.recovery.rules,
+            dac: false,
+            reports_gaps: true,
+            is_full: false,
+            in_fast_recovery: self.recovery.policy.recovers_anywhere(),
+            echo: None,
+            via: None,
+            waits_for_late: false,
+        };
+        self.digest.reset(&self.out);
+        self.out.lose_late_on_all(now, &rules, &mut self.digest);
+        self.on_digest(now, None, None);
+    }
+
+    /// Acts on what a SACK says, or on losses found without one. Both are in `digest`. The flag
+    /// says that the SACK is full; `via` is the path on which it came.
+    fn on_digest(&mut self, now: Instant, sack: Option<(&Sack, bool)>, via: Option<Via>) {
+        let is_full = sack.is_some_and(|(_, is_full)| is_full);
+        let digest = &mut self.digest;
+        let mut paths = std::mem::take(&mut digest.paths);
+        let released = digest.released;
+        if digest.cum_advanced {
+            self.redundancy.note_progress(now);
+        }
+        if let Some((sack, _)) = sack {
+            self.peer_window.on_sack(sack, digest);
+        }
+        if let Some(id) =
+            digest.cum_from.filter(|_| self.recovery.rules.sacks.cum_ack_clears_errors)
+            && let Some(p) = self.paths.get_mut(id)
+        {
+            p.error_count = 0;
+        }
+        if digest.newly_acked > 0 {
+            self.error_count = 0;
+            self.unheeded = 0;
+        }
+        self.stats.bytes_acked += released as u64;
+        self.recovery.bursts.on_sack(digest.rtx_cum_acked);
+        if paths.iter().any(|facts| facts.lost > 0) {
+            let has_lost = |(_, facts): &(usize, &PathDigest)| facts.lost > 0;
+            let losers = paths.iter().enumerate().filter(has_lost);
+            self.recovery.past_cwnd.set_losers(losers.map(|(i, _)| PathId(i as u8)));
+        }
+        if self.config.combined_window {
+            let before = paths.iter().map(|facts| facts.flight_before).sum();
+            paths.iter_mut().for_each(|facts| facts.flight_before = before);
+        }
+        for (index, facts) in paths.iter().enumerate() {
+            self.note_rtt(now, PathId(index as u8), facts, via.map(|via| via.path));
+            self.on_path_digest(now, PathId(index as u8), facts, (is_full, via));
+        }
+        let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
+        self.go_on_with_ack_test(released, &paths);
+        self.digest.paths = paths;
+        if self.policies.wants.roles {
+            self.note_flights();
+        }
+        if is_fast_retransmit {
+            self.cut_for_waiting();
+        }
+        let passes_cwnd = self.recovery.policy.after_sack(is_fast_retransmit);
+        self.recovery.past_cwnd.allow_if(passes_cwnd);
+        self.stats.fast_retransmit_events += u64::from(is_fast_retransmit);
+        self.reopen_window(now);
+        self.grow_send_buffer();
+        if released > 0 {
+            self.tell_if_writable();
+            if self.unacked_bytes() == 0 {
+                self.events.push(Event::SendBufferEmpty);
+            }
+        }
+        self.continue_shutdown(now);
+    }
+
+    /// The SACK has hardly room for more gap ack blocks. Those that do not fit are left out: the
+    /// highest, by which new data would be acknowledged (RFC 9260 §6.2.1).
+    fn is_report_full(&self, sack: &Sack) -> bool {
+        let room = self.paths.iter().map(|p| p.max_packet).min().unwrap_or_default();
+        let used = sack.gap_ack_blocks().len() * size_of::<u32>();
+        used > room / 4 * 3
+    }
+
+    /// The shortest round-trip time of a path, if answers that come clearly sooner are not
+    /// believed. Loss detection by time does not believe them (RFC 8985 §6.2, step 2).
+    fn least_rtt(&self, path: PathId) -> Option<Duration> {
+        let p = self.paths.get(path)?;
+        p.rto.rtt_min().filter(|_| self.recovery.rules.sacks.scope == ReportScope::Time)
+    }
+
+    /// Keeps the latest round-trip time for whoever watches the association.
+    fn note_rtt(&mut self, now: Instant, id: PathId, facts: &PathDigest, via: Option<PathId>) {
+        let rtt = facts.latest_rtt(now);
+        if let (Some(rtt), Some(p)) = (rtt, self.paths.get_mut(id)) {
+            p.rtt_latest = Some((rtt, via));
+        }
+    }
+
+    fn on_path_digest(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        facts: &PathDigest,
+        (is_full, via): (bool, Option<Via>),
+    ) {
+        let config = &*self.config;
+        let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
+        let lost = facts.lost + facts.lost_extra;
+        let windows = self.windows_for(id, grows);
+        let Some(p) = self.paths.get_mut(id) else { return };
+        if facts.spurious.is_some_and(|episode| p.undo_losses(episode)) {
+            self.recovery.policy.on_spurious_losses(id);
+        }
+        if lost > 0 {
+            p.note_losses(self.out.loss_episode(id));
+        }
+        let (latest_lost, highest_lost) = (facts.latest_lost, facts.highest_lost);
+        let timed_out = p.cut_order;
+        let of_path = PathFacts { path: id, grows, lost, latest_lost, highest_lost, timed_out };
+        let verdict = self.recovery.policy.on_path_sack(&of_path, &self.out);
+        self.recovery.bursts.renew(&mut p.burst);
+        p.count_acked(facts.newly_acked_bytes);
+        p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
+        // RFC 9260 §6.3.1, C2. Where much is lost, so are the chunks that measure, one by one.
+        let is_first = self.recovery.rules.sacks.scope == ReportScope::Time && p.rto.samples() == 0;
+        if let Some(rtt) = facts.rtt.or_else(|| facts.latest_rtt(now).filter(|_| is_first)) {
+            p.rto.sample(rtt);
+        }
+        if grows {
+            let ack = AckFacts {
+                path: id,
+                acked_bytes: facts.newly_acked_bytes,
+                counted_bytes: counted_bytes(&self.recovery.rules, facts, p.window.cwnd),
+                flight_before: facts.flight_before,
+                flight_after: self.out.counted(id),
+                in_fast_recovery: verdict.recovers,
+                now,
+                rtt: facts.latest_rtt(now),
+                srtt: p.rto.srtt(),
+                latest_acked: facts.latest_sent,
+                latest_sent: self.out.last_order(),
+                paths: &windows,
+            };
+            let limits = p.limits(config);
+            p.window = p.cc.on_ack(p.window, &limits, &ack);
+        }
+        if p.rate.is_some() {
+            let in_flight = self.out.counted(id);
+            let earliest = self.out.earliest_order(id);
+            p.follow_delivery(config, now, (facts, is_full, via), (in_flight, earliest));
+        }
+        p.counters.fast_retransmits += facts.lost as u64;
+        p.counters.chunks_lost += lost as u64;
+        self.recovery.past_cwnd.allow_if(verdict.passes_cwnd);
+        if verdict.cuts {
+            p.count_cut();
+            let limits = p.limits(config);
+            p.window = p.cc.on_fast_retransmit(p.window, &limits);
+        }
+        if facts.newly_acked_bytes > 0 {
+            p.one_packet = false;
+            p.tail_probed = false;
+        }
+        self.share_window(id);
+        if facts.newly_acked_bytes > 0 {
+            self.data_acked_on(now, id, facts);
+            if self.policies.wants.silence {
+                self.renew_silence(now, id);
+            }
+        }
+        self.renew_t3(now, id, facts.watched_acked);
+        if self.recovery.rules.sacks.scope == ReportScope::Time {
+            let late = Timer::Path(id, PathTimer::Late);
+            match facts.late_at {
+                Some(at) => self.timers.set(late, at),
+                None => self.timers.stop(late),
+            }
+        }
+        if facts.largest_lost | facts.largest_acked > 0 {
+            self.note_sacked_sizes(now, id, facts.largest_acked, facts.largest_lost);
+        }
+        if verdict.cuts {
+            self.look_for_shared_bottleneck(now, id);
+        }
+        if self.policies.wants.delays {
+            self.policies.path_set.on_fates(id, facts.chunks_sent_here, lost);
+        }
+        if let Some(sent_at) = facts.latest_sent_at {
+            self.note_delay(now, id, sent_at);
+        }
+    }
+
+    /// The windows of all paths that carry data, if the congestion control of a path wants them.
+    fn windows_for(&self, id: PathId, grows: bool) -> SmallVec<[PathWindow; 4]> {
+        if !grows || !self.paths.get(id).is_some_and(|p| p.wanted.paths) {
+            return SmallVec::new();
+        }
+        let carries = |p: &&Path| p.id == id || p.usable && p.last_data_sent.is_some();
+        let window = |p: &Path| PathWindow {
+            path: p.id,
+            cwnd: p.window.cwnd,
+            srtt: p.rto.srtt(),
+            between_losses: p.between_losses(),
+        };
+        self.paths.iter().filter(carries).map(window).collect()
+    }
+
+    /// After a fast retransmit: cuts windows for chunks that wait for retransmission.
+    fn cut_for_waiting(&mut self) {
+        let ids: SmallVec<[PathId; 8]> = self.paths.ids().collect();
+        for id in self.recovery.policy.cuts_for_waiting(&ids, &self.out) {
+            if let Some(p) = self.paths.get_mut(id) {
+                let limits = p.limits(&self.config);
+                p.window = p.cc.on_fast_retransmit(p.window, &limits);
+            }
+        }
+    }
+
+    /// The ack of data proves that a path works, if the data was sent after the timeouts that put
+    /// it in doubt. The ack of a retransmission does not say which transmission arrived, so it
+    /// leaves a path that has failed as it is (CMT-PF paper, §III-A).
+    fn data_acked_on(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
+        // Nor one that timed out again and is asked by heartbeats: their answers say it.
+        let is_asked = self.policies.in_doubt.probed_with_data && p.error_count > 1;
+        let proof = if has_failed || is_asked { facts.latest } else { facts.latest_sent };
+        if proof.is_some() && proof > p.doubted_order {
+            p.error_count = 0;
+            p.was_carried = false;
+            p.last_active = now;
+            if has_failed {
+                self.set_path_state(now, id, PathState::Active);
+            }
+        }
+    }
+
+    /// RFC 9260 §6.3.2, R2 and R3. With `pipe_accounting` a path's timer runs, too, while what it
+    /// lost fills its pipe: only a timeout empties that if nothing is in flight any more (mTCP
+    /// paper, section 3.1.2).
+    pub(crate) fn renew_t3(&mut self, now: Instant, id: PathId, watched_acked: bool) {
+        let t3 = Timer::Path(id, PathTimer::T3Rtx);
+        let Some(p) = self.paths.get(id) else { return };
+        let at = now + self.t3_rtx(p);
+        let waits = self.recovery.rules.t3.covers_waiting && self.out.waiting_bytes(id) > 0;
+        if !self.out.needs_t3(id) && !waits {
+            self.timers.stop(t3);
+            self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
+        } else if watched_acked {
+            self.timers.set(t3, at);
+            self.arm_tail_loss_probe(now, id);
+        } else {
+            self.timers.start(t3, at);
+        }
+    }
+
+    /// A window that was closed opened again: the chunk that probed it was dropped for want of
+    /// room, and is sent again now instead of after its timeout.
+    fn reopen_window(&mut self, now: Instant) {
+        if !self.peer_window.is_probed()
+            || self.peer_window.a_rwnd() < self.config.mtu.min(self.fragmentation_point())
+        {
+            return;
+        }
+        self.peer_window.end_probe();
+        for id in self.paths.ids() {
+            self.out.mark_path(id, None);
+            self.renew_t3(now, id, false);
+        }
+    }
+}
+
+/// Of the bytes that a SACK acknowledges on a path, those that congestion avoidance counts.
+fn counted_bytes(rules: &Rules, facts: &PathDigest, cwnd: usize) -> usize {
+    if rules.sacks.cuc == Cuc::Off || !rules.growth_needs_used_window {
+        return facts.newly_acked_bytes;
+    }
+    let cum_acked = if facts.used_before >= cwnd { facts.cum_acked_bytes } else { 0 };
+    cum_acked + facts.edge_acked_bytes
+}

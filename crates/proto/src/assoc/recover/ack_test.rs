@@ -1,0 +1,155 @@
+//! Does the peer acknowledge what it has not received?
+//!
+//! A peer that does has us send faster than its link can carry, past every loss on the way, to the
+//! harm of all others on it (RFC 5062; Savage et al., "TCP congestion control with a misbehaving
+//! receiver", 1999). SCTP has no nonce in a SACK. So now and then a TSN is skipped: it counts as
+//! sent, and is sent a round trip later. An honest peer reports it missing, which costs it that
+//! round trip of patience; one that acknowledges it lies, and the association ends.
+//!
+//! A peer that reports real losses has its window cut for them, which keeps it to what its link
+//! carries; such reports put the next test off.
+
+use manypath_wire::{ErrorCause, Sack, Tsn};
+
+use crate::assoc::Association;
+use crate::assoc::state::State;
+use crate::tx::{PathDigest, TsnState};
+use crate::view::{PathId, PathState};
+
+/// User bytes that are acknowledged without a loss before the first test, give or take half.
+const FIRST_AFTER: u64 = 256 << 10;
+/// It doubles with each test that is passed, up to this, or to `WINDOWS` windows.
+const AFTER_MAX: u64 = 16 << 20;
+const WINDOWS: u64 = 64;
+/// Packets that must follow a skipped TSN at once: else its end would wait for a timeout.
+const FOLLOWERS: usize = 8;
+/// Room that the peer's buffer must have, in volumes in flight, where a path's rate is measured.
+/// What follows a skipped TSN waits there, and the next window comes two round trips later. Sending
+/// at a rate that doubles takes six of them, and would stop without room.
+const FLIGHTS_AHEAD: usize = 8;
+
+/// Where the tests of an association stand.
+#[derive(Debug, Default)]
+pub(crate) struct AckTest {
+    /// User bytes acknowledged since the last test or loss.
+    acked: u64,
+    /// With how many the next test comes; 0 if that is still to be drawn.
+    due_at: u64,
+    passed: u32,
+    /// The TSN that was skipped and not sent yet.
+    skipped: Option<Tsn>,
+    /// It waits to be sent: the peer has what followed it.
+    is_over: bool,
+}
+
+impl AckTest {
+    /// A TSN is sent now. True if it had been skipped, so that it is no retransmission.
+    pub(crate) fn sends(&mut self, tsn: Tsn) -> bool {
+        self.skipped.take_if(|skipped| *skipped == tsn).is_some()
+    }
+
+    /// A TSN is sent on another path, too. If it had been skipped, the peer may acknowledge it now,
+    /// so the test ends without a verdict.
+    pub(crate) fn sends_early(&mut self, tsn: Tsn) {
+        if self.sends(tsn) && !self.is_over {
+            (self.acked, self.due_at) = (0, 0);
+        }
+    }
+}
+
+impl Association {
+    /// The next TSN is to be skipped.
+    ///
+    /// A test delays what follows by a round trip. So there is none while the queue is shorter than
+    /// half of what is in flight: then the application sets the rate, and no lie makes it higher.
+    pub(crate) fn is_to_skip(&self, path: PathId, fragment: usize) -> bool {
+        let test = &self.ack_test;
+        if test.due_at == 0 || test.acked < test.due_at || test.skipped.is_some() {
+            return false;
+        }
+        let ahead = FOLLOWERS * fragment;
+        let has_room = self.paths.get(path).is_some_and(|p| {
+            p.state == PathState::Active
+                && p.error_count == 0
+                && !self.recovery.policy.recovers(path)
+                && p.cwnd_space(self.out.counted(path)) > ahead
+        });
+        let in_flight: usize = self.paths.ids().map(|id| self.out.counted(id)).sum();
+        matches!(self.state, State::Established)
+            && has_room
+            && self.queue.bytes() > ahead.max(in_flight / 2)
+            && self.peer_rwnd() > ahead
+            && self.has_room_behind(path, in_flight)
+            && !self.policies.wants.roles
+            && !self.out.may_have_marked()
+    }
+
+    /// The peer's buffer has room for all that may follow a skipped TSN before that arrives.
+    fn has_room_behind(&self, path: PathId, in_flight: usize) -> bool {
+        let is_measured = self.paths.get(path).is_some_and(|p| p.rate.is_some());
+        !is_measured || self.peer_rwnd() > FLIGHTS_AHEAD.saturating_mul(in_flight)
+    }
+
+    /// `tsn` counts as sent and was not.
+    pub(crate) fn note_skipped(&mut self, tsn: Tsn) {
+        self.ack_test.skipped = Some(tsn);
+        self.out.note_skipped(tsn);
+        self.ack_test.is_over = false;
+    }
+
+    /// Ends the association if a SACK acknowledges what was skipped. True if it does.
+    pub(super) fn is_caught(&mut self, sack: &Sack) -> bool {
+        let Some(tsn) = self.ack_test.skipped else { return false };
+        if !acknowledges(sack, tsn) || self.out.get(tsn).is_none() {
+            return false;
+        }
+        let text = b"SACK for a TSN that was skipped: optimistic acknowledgement";
+        self.abort_with(
+            ErrorCause::ProtocolViolation(bytes::Bytes::from_static(text)),
+            "it acknowledged what it cannot have received",
+        );
+        true
+    }
+
+    /// After a SACK: sends what was skipped, if the peer has what followed it on its path; and
+    /// counts towards the next test.
+    pub(super) fn go_on_with_ack_test(&mut self, released: usize, paths: &[PathDigest]) {
+        if !self.config.ack_tests {
+            return;
+        }
+        let test = &mut self.ack_test;
+        test.acked += released as u64;
+        if paths.iter().any(|facts| facts.lost > 0) && test.skipped.is_none() {
+            test.acked = 0;
+        }
+        if test.due_at == 0 {
+            let cwnd: usize = self.paths.iter().map(|p| p.window.cwnd).sum();
+            let most = AFTER_MAX.max(WINDOWS * cwnd as u64);
+            let mean = (FIRST_AFTER << test.passed.min(32)).min(most);
+            test.due_at = (mean as f64 * (0.5 + self.rng.unit())) as u64;
+        }
+        let Some(tsn) = test.skipped.filter(|_| !test.is_over) else { return };
+        let Some(sent) = self.out.get(tsn) else { return };
+        let of_path = paths.get(sent.path.index());
+        if of_path.is_some_and(|facts| facts.latest_sent > Some(sent.order)) {
+            self.ack_test.acked = 0;
+            self.ack_test.due_at = 0;
+            self.ack_test.passed += 1;
+            self.ack_test.is_over = true;
+            if sent.state == TsnState::InFlight {
+                self.out.mark_for_probe(tsn);
+            }
+            self.recovery.past_cwnd.allow_if(true);
+        }
+    }
+}
+
+/// True if a SACK says that this TSN has arrived.
+fn acknowledges(sack: &Sack, tsn: Tsn) -> bool {
+    if sack.cum_tsn_ack.ge(tsn) {
+        return true;
+    }
+    let offset = tsn.distance_from(sack.cum_tsn_ack);
+    let has = |b: manypath_wire::GapAckBlock| (b.start.into()..=b.end.into()).contains(&offset);
+    sack.gap_ack_blocks().any(has) || sack.nr_gap_ack_blocks().any(has)
+}

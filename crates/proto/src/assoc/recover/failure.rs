@@ -1,0 +1,112 @@
+//! The timer of silence: it runs on paths with unacknowledged data, for failure policies that want
+//! it (mTCP paper, section 3.5.1).
+
+use std::time::Duration;
+
+use crate::assoc::{Association, PathTimer, Timer};
+use crate::policy::fail::{Silenced, Silent};
+use crate::time::Instant;
+use crate::view::{PathId, PathState};
+
+impl Association {
+    /// The time that a working path may pass without an acknowledgement.
+    fn silence_max(&self, id: PathId) -> Option<Duration> {
+        let path = self.paths.get(id).filter(|p| p.state == PathState::Active)?;
+        let limit = self.policies.fail.silence_max(path.rto.rto());
+        limit.filter(|_| !self.agreed.sack_paths.awaits_choice())
+    }
+
+    /// DATA was sent on a path. Starts the timer if it does not run.
+    pub(crate) fn start_silence(&mut self, now: Instant, id: PathId) {
+        let timer = Timer::Path(id, PathTimer::Silence);
+        let Some(limit) = self.silence_max(id).filter(|_| !self.timers.is_running(timer)) else {
+            return;
+        };
+        if let Some(p) = self.paths.get_mut(id) {
+            p.silence_max = limit;
+        }
+        self.timers.set(timer, now + limit);
+    }
+
+    /// DATA that was sent on a path is acknowledged: the time begins again if there is more.
+    pub(crate) fn renew_silence(&mut self, now: Instant, id: PathId) {
+        self.timers.stop(Timer::Path(id, PathTimer::Silence));
+        if self.out.chunks_in_flight(id) > 0 {
+            self.start_silence(now, id);
+        }
+    }
+
+    /// Nothing was acknowledged on a path for too long.
+    pub(crate) fn on_silence(&mut self, now: Instant, id: PathId) {
+        let Some(p) = self.paths.get(id).filter(|p| p.state == PathState::Active) else { return };
+        if !self.state.is_open() {
+            return;
+        }
+        let waited = p.silence_max;
+        // A peer whose window is closed acknowledges nothing of what it has no room for. T3-rtx
+        // finds out if it is silent, too.
+        if self.peer_window.is_closed() && self.out.is_beyond_received(id) {
+            self.renew_silence(now, id);
+            return;
+        }
+        let silent = Silent { path: id, waited, sack_path: self.agreed.sack_paths.of_peer() };
+        let made = self.decide(now, |policies, cx| policies.fail.on_silence(cx, &silent));
+        for what in made {
+            match what {
+                Silenced::Fail(path) => self.fail_path(now, path),
+                Silenced::AwaitSacks => self.await_sacks(),
+                Silenced::TakeBack(path) => {
+                    if let Some(p) = self.paths.get_mut(path) {
+                        p.error_count = 0;
+                    }
+                    self.set_path_state(now, path, PathState::Active);
+                }
+                Silenced::StartOver(path) => self.start_over(path),
+            }
+        }
+    }
+
+    /// A path has failed; what is outstanding there goes to others.
+    fn fail_path(&mut self, now: Instant, id: PathId) {
+        let config = self.config_rc();
+        self.move_outstanding(id);
+        let last_order = self.out.last_order();
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let limits = p.limits(&config);
+        if p.window.cwnd > limits.packet {
+            p.note_losses(self.out.loss_episode(id));
+            p.window = p.cc.on_timeout(p.window, &limits);
+        }
+        p.doubted_order = Some(last_order);
+        self.set_path_state(now, id, PathState::PotentiallyFailed);
+    }
+
+    /// Until the peer's SACKs arrive again nothing can be acknowledged, and silence means nothing.
+    fn await_sacks(&mut self) {
+        self.agreed.sack_paths.peers_has_failed();
+        for id in self.paths.ids() {
+            self.timers.stop(Timer::Path(id, PathTimer::Silence));
+        }
+    }
+
+    /// Sends the outstanding data of a path that works again, a packet at first, and tells the
+    /// peer.
+    fn start_over(&mut self, id: PathId) {
+        self.move_outstanding(id);
+        if let Some(p) = self.paths.get_mut(id) {
+            p.one_packet = true;
+        }
+        self.tell_sack_path_failed(id);
+    }
+
+    /// Takes all that is outstanding on a path for lost: it is sent again where there is room.
+    pub(crate) fn move_outstanding(&mut self, id: PathId) {
+        let (marked, _) = self.out.mark_path(id, None);
+        self.out.forget_lost(id);
+        if let Some(p) = self.paths.get_mut(id) {
+            p.counters.chunks_lost += marked as u64;
+        }
+        self.timers.stop(Timer::Path(id, PathTimer::T3Rtx));
+        self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
+    }
+}

@@ -1,0 +1,175 @@
+//! Coming back after an outage, and paths that work one way only.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::assoc::send::control::Control;
+use crate::assoc::{Association, PathTimer, Timer};
+use crate::path::Path;
+use crate::time::Instant;
+use crate::view::{PathId, PathState};
+
+/// The peer that asks again within this time has not got our answer, unless the configuration says
+/// how often it asks.
+const REPEATED_WITHIN: Duration = Duration::from_secs(1);
+/// Heartbeats are answered on other paths at most once in this time: a peer may not have us send
+/// more packets than that for each of its own.
+const ELSEWHERE_EVERY: Duration = Duration::from_millis(100);
+
+impl Association {
+    /// No path works for sure: each has failed, or has timed out since it last proved to work.
+    pub(crate) fn is_in_outage(&self) -> bool {
+        self.paths.iter().filter(|p| is_known(p)).all(is_doubtful)
+    }
+
+    /// The path is to be probed quickly although it carries data: it is in doubt, and so is every
+    /// other, or data is in flight there.
+    pub(crate) fn is_probed_with_data(&self, id: PathId) -> bool {
+        let verified = |p: &Path| is_known(p) && is_doubtful(p);
+        self.policies.in_doubt.probed_with_data
+            && self.paths.get(id).is_some_and(verified)
+            && (self.out.chunks_in_flight(id) > 0 || self.is_in_outage())
+    }
+
+    /// A lost probe is not to be counted: T3-rtx watches the path and counts the same failure; or
+    /// one was counted less than an RTO ago, and probes that are sent sooner must not fail a path
+    /// sooner.
+    pub(crate) fn counts_elsewhere(&self, now: Instant, id: PathId) -> bool {
+        if !self.is_probed_with_data(id) {
+            return false;
+        }
+        let t3 = self.timers.is_running(Timer::Path(id, PathTimer::T3Rtx));
+        let Some(p) = self.paths.get(id) else { return true };
+        let last = p.timed_out.data.max(p.timed_out.heartbeat);
+        (t3 && self.out.chunks_in_flight(id) > 0) || last.is_some_and(|at| now - at < p.rto.rto())
+    }
+
+    /// After a timeout: asks on paths in doubt at once, and from now on every `hb_probe_max`.
+    pub(super) fn probe_doubtful(&mut self, now: Instant) {
+        if !self.policies.in_doubt.probed_with_data || !self.state.is_open() {
+            return;
+        }
+        for id in self.paths.ids() {
+            let is_asked = self.paths.get(id).is_none_or(|p| p.heartbeat_due || p.probe.is_some());
+            if !is_asked && self.is_probed_with_data(id) {
+                self.probe_now(now, id);
+            }
+        }
+    }
+
+    /// The paths whose data T3-rtx has sent again in vain: this one, and if none works all of them.
+    pub(crate) fn stuck_paths(&self, id: PathId) -> smallvec::SmallVec<[PathId; 8]> {
+        if !self.policies.in_doubt.probed_with_data {
+            return smallvec::SmallVec::new();
+        }
+        let all = self.is_in_outage();
+        let is_stuck = |p: &&Path| {
+            (all || p.id == id)
+                && is_known(p)
+                && p.timed_out.data.is_some_and(|at| at > p.last_active)
+        };
+        self.paths.iter().filter(is_stuck).map(|p| p.id).collect()
+    }
+
+    /// A path answers a question asked at `asked_at` after it, or none, did. What was sent there
+    /// before and is not acknowledged was lost in the outage: it is sent again now, not when its
+    /// T3-rtx expires, which has backed off. So is what is stuck on paths that have not answered:
+    /// they wait until they do. Nothing is if the peer acknowledges none of it all the same.
+    pub(crate) fn end_outage(
+        &mut self,
+        now: Instant,
+        stuck: &[PathId],
+        (answers, asked_at): (PathId, Instant),
+    ) {
+        if self.is_unheeded() {
+            return;
+        }
+        let before = asked_at.saturating_sub(Duration::from_nanos(1));
+        for &id in stuck {
+            let is_active = self.paths.get(id).is_some_and(|p| p.state == PathState::Active);
+            if id != answers && is_active {
+                self.set_path_state(now, id, PathState::PotentiallyFailed);
+            }
+            let (marked, _) = self.out.mark_path(id, (id == answers).then_some(before));
+            self.out.forget_lost(id);
+            if id == answers && marked > 0 {
+                self.note_unheeded();
+            }
+            if let Some(p) = self.paths.get_mut(id) {
+                p.counters.chunks_lost += marked as u64;
+            }
+            self.renew_t3(now, id, true);
+        }
+        if !stuck.is_empty() {
+            self.recovery.policy.on_path_back();
+            self.recovery.past_cwnd.allow_if(self.out.may_have_marked());
+        }
+    }
+
+    /// A heartbeat of the peer was answered where it came from. If that path does not bring the
+    /// answer back, as the peer or we have found out, another one may.
+    pub(crate) fn answer_elsewhere(&mut self, now: Instant, asked_on: PathId, info: &Bytes) {
+        if !self.policies.in_doubt.answered_elsewhere {
+            return;
+        }
+        let within = self.config.hb_probe_max.map_or(REPEATED_WITHIN, |most| 2 * most);
+        let Some(p) = self.paths.get_mut(asked_on) else { return };
+        let last = p.last_asked.replace(now);
+        if p.state == PathState::Unconfirmed {
+            return;
+        }
+        let is_repeated = last.is_some_and(|at| now - at < within);
+        let in_doubt = is_doubtful(p);
+        let is_asking = p.heartbeat_due || p.probe.is_some();
+        if is_repeated && !in_doubt && !is_asking && now - p.last_active >= within / 2 {
+            // Then it is no way for SACKs either.
+            self.probe_now(now, asked_on);
+        }
+        let is_early =
+            self.heartbeats.answered_elsewhere.is_some_and(|at| now - at < ELSEWHERE_EVERY);
+        if (!is_repeated && !in_doubt) || is_early {
+            return;
+        }
+        self.heartbeats.answered_elsewhere = Some(now);
+        let others = |p: &&Path| p.id != asked_on && is_known(p);
+        let to: smallvec::SmallVec<[(SocketAddr, SocketAddr); 8]> =
+            self.paths.iter().filter(others).map(|p| (p.local, p.remote)).collect();
+        for to in to {
+            self.reply(Control::HeartbeatAck { info: info.clone(), to });
+        }
+    }
+
+    /// The path for a SACK that was to take `chosen`: another one if that does not work, and that
+    /// does.
+    pub(crate) fn working_sack_path(&self, chosen: PathId) -> PathId {
+        let works = |p: &&Path| is_known(p) && !is_doubtful(p);
+        if !self.policies.in_doubt.answered_elsewhere
+            || self.paths.get(chosen).is_none_or(|p| works(&p))
+        {
+            return chosen;
+        }
+        let others = self.paths.iter().filter(|p| p.state == PathState::Active).filter(works);
+        others.min_by_key(|p| p.rto.srtt()).map_or(chosen, |p| p.id)
+    }
+
+    /// Where a chunk goes that answers one from there: elsewhere, if that path does not bring it
+    /// back.
+    pub(crate) fn working_way_to(&self, to: (SocketAddr, SocketAddr)) -> (SocketAddr, SocketAddr) {
+        let path =
+            self.paths.find(&to.0, &to.1).filter(|_| self.policies.in_doubt.answered_elsewhere);
+        let path = path.map(|id| self.working_sack_path(id)).and_then(|id| self.paths.get(id));
+        path.map_or(to, |p| (p.local, p.remote))
+    }
+}
+
+/// The path is verified, and its address is here.
+pub(crate) fn is_known(p: &Path) -> bool {
+    p.state != PathState::Unconfirmed && !p.is_away
+}
+
+/// The path has failed, or has timed out since it last proved to work.
+fn is_doubtful(p: &Path) -> bool {
+    p.state != PathState::Active || p.error_count > 0
+}

@@ -1,0 +1,286 @@
+//! Timers that expire.
+
+use std::time::Duration;
+
+use crate::assoc::{AssocTimer, Association, PathTimer, Timer};
+use crate::event::AssocClosed;
+use crate::path::{InUse, Path};
+use crate::policy::recovery::T3Watches;
+use crate::time::Instant;
+use crate::view::{PathId, PathState};
+
+/// The kind of packet that was not answered in time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TimeoutCause {
+    /// DATA, or a chunk of a shutdown.
+    Data,
+    Heartbeat,
+}
+
+/// How often data is sent again on paths that work before the peer is taken to leave it unheeded.
+const REPEATS_BEFORE_BACK_OFF: u32 = 3;
+
+impl Association {
+    /// Acts on every timer that has expired.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        while let Some(timer) = self.timers.pop_expired(now) {
+            match timer {
+                Timer::Assoc(AssocTimer::T1) => self.on_t1(now),
+                Timer::Assoc(AssocTimer::T2) => self.on_t2(now),
+                Timer::Assoc(AssocTimer::T5) => self.on_t5(),
+                // The SACK is due now; output sees it.
+                Timer::Assoc(AssocTimer::Sack) => {}
+                Timer::Assoc(AssocTimer::GiveUp) => self.on_no_usable_path(now),
+                Timer::Assoc(AssocTimer::Review) => self.review_paths(now),
+                Timer::Assoc(AssocTimer::Keys) => self.on_key_timer(now),
+                Timer::Assoc(AssocTimer::Trial) => self.on_trial_timer(now),
+                // Output asks again which paths are too dear.
+                Timer::Assoc(AssocTimer::Ranks) => {}
+                // Output looks for it again.
+                Timer::Assoc(AssocTimer::Overdue) => {}
+                Timer::Path(path, PathTimer::T3Rtx) => self.on_t3(now, path),
+                Timer::Path(path, PathTimer::Heartbeat) => self.on_heartbeat_timer(now, path),
+                Timer::Path(path, PathTimer::TailLossProbe) => self.on_tail_loss_probe(now, path),
+                // The pacer has tokens; output uses them.
+                Timer::Path(_, PathTimer::Pacing) => {}
+                Timer::Path(path, PathTimer::Silence) => self.on_silence(now, path),
+                Timer::Path(path, PathTimer::Pmtu) => self.on_size_timer(now, path),
+                Timer::Path(_, PathTimer::Late) => self.on_late(now),
+            }
+        }
+        self.on_trial_timer(now);
+    }
+
+    /// T3-rtx expired (RFC 9260 §6.3.3).
+    fn on_t3(&mut self, now: Instant, id: PathId) {
+        let config = self.config_rc();
+        let is_pipe_lost = self.out.is_pipe_lost(id);
+        let t3_rules = self.recovery.rules.t3;
+        let covers_all = t3_rules.covers_waiting || is_pipe_lost;
+        if self.out.chunks_in_flight(id) == 0 && !covers_all {
+            // What was lost here is in flight on other paths, whose timers watch it.
+            self.out.forget_lost(id);
+            return;
+        }
+        let earliest = self.out.earliest_sent_once(id);
+        let had_large = self.has_large_in_flight(id);
+        let Some(p) = self.paths.get_mut(id) else { return };
+        p.was_carried = false;
+        // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run
+        // ahead of a chunk that an earlier expiry has spared.
+        let watches_earliest = t3_rules.watches == T3Watches::EarliestSent;
+        let may_wait = p.error_count == 0 && watches_earliest;
+        let due = earliest.map(|at| at + p.rto.rto()).filter(|_| may_wait);
+        if let Some(due) = due.filter(|due| *due > now) {
+            // The chunk it was started for was marked by missing reports and left this path: the
+            // next one has an RTO of its own, or a burst of losses would look like a path that is
+            // silent.
+            self.timers.set(Timer::Path(id, PathTimer::T3Rtx), due);
+            return;
+        }
+        self.recovery.bursts.renew(&mut p.burst);
+        if self.recovery.rules.decays_in_silence {
+            p.decay_in_silence(&config, &mut self.recovery, now, true);
+        }
+        p.counters.t3_expired(now, p.last_active);
+        let spare_after = match p.rto.srtt() {
+            Some(srtt) if config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),
+            _ => None,
+        };
+        // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable. It
+        // speaks of probes: what the peer has no room for. Chunks missing below what it has are
+        // lost on the way.
+        let is_closed =
+            self.peer_window.is_closed() && self.out.is_beyond_received(id) && !is_pipe_lost;
+        let says_closed = is_closed && self.peer_window.take_answer();
+        let since = self.out.earliest_sent_at(id);
+        let counted = p.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
+        let is_unheeded = since.is_some_and(|sent| p.answered >= Some(sent));
+        let (marked, latest) = self.out.mark_path(id, spare_after);
+        if covers_all {
+            self.out.time_out_waiting(id);
+        }
+        let has_expired = marked > 0 || covers_all;
+        let last_order = self.out.last_order();
+        if says_closed && self.peer_window.is_probed() {
+            p.rto.back_off();
+        } else if has_expired {
+            // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
+            if covers_all || p.cut_order.is_none_or(|order| latest > order) {
+                let limits = p.limits(&config);
+                p.count_cut();
+                p.note_losses(self.out.loss_episode(id));
+                if let Some(limits) = self.recovery.policy.timeout_limits(&p.window, limits) {
+                    p.window = p.cc.on_timeout(p.window, &limits);
+                }
+                p.cut_order = Some(last_order);
+                p.one_packet = true;
+            }
+            self.recovery.policy.on_path_timeout(id);
+            p.counters.chunks_lost += marked as u64;
+            match says_closed {
+                true => p.rto.back_off(),
+                false if counted => {}
+                false => self.count_timeout(now, id, TimeoutCause::Data),
+            }
+        }
+        if has_expired && is_unheeded && !says_closed {
+            self.note_unheeded();
+        }
+        if marked > 0 || is_pipe_lost {
+            self.out.forget_lost(id);
+            self.share_window(id);
+            self.tell_sack_path_failed(id);
+            self.flight_failed(id);
+        }
+        if has_expired && !says_closed {
+            self.doubt_size(now, id, had_large);
+        }
+        if config.har && has_expired {
+            self.heartbeat_after_rto(now, id);
+        }
+        self.recovery.past_cwnd.allow_if(has_expired);
+        self.recovery.past_cwnd.renew();
+        self.recovery.policy.after_timeout(has_expired);
+        self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
+        if covers_all {
+            // What waits now is covered again from the next SACK on.
+            self.timers.stop(Timer::Path(id, PathTimer::T3Rtx));
+        } else {
+            self.renew_t3(now, id, true);
+        }
+    }
+
+    /// Counts a timeout of data or of a heartbeat on a path (RFC 9260 §8.1, §8.2) and backs off its
+    /// RTO.
+    pub(crate) fn count_timeout(&mut self, now: Instant, id: PathId, cause: TimeoutCause) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        p.rto.back_off();
+        p.error_count = p.error_count.saturating_add(1);
+        p.doubted_order = Some(self.out.last_order());
+        match cause {
+            TimeoutCause::Data => p.timed_out.data = Some(now),
+            TimeoutCause::Heartbeat => p.timed_out.heartbeat = Some(now),
+        }
+        let flight_size = self.out.flight_size(id);
+        let view = p.view(InUse { flight_size, ..InUse::default() });
+        // §5.4: an unverified path stays so, whose address this may be.
+        let verifies_first = self.recovery.rules.verifies_first;
+        let may_fail = self.config.data_before_verification && !verifies_first;
+        if p.state != PathState::Unconfirmed || may_fail {
+            let state = self.policies.fail.after_timeout(&view);
+            self.set_path_state(now, id, state);
+            self.switch_primary(id);
+        }
+        self.probe_doubtful(now);
+        self.follow_rebinding(now, id);
+        self.refresh_usable(now);
+        // §8.1: heartbeats lost on paths that are not needed say nothing of the peer.
+        let others_work = self.paths.iter().any(|p| p.state == PathState::Active && p.id != id);
+        if cause == TimeoutCause::Heartbeat && others_work {
+            return;
+        }
+        self.error_count = self.error_count.saturating_add(1);
+        if self.config.association_max_retrans.is_some_and(|max| self.error_count > max) {
+            self.give_up();
+        }
+    }
+
+    /// Data is sent again that the peer should have acknowledged: after it the path has answered a
+    /// heartbeat. Any new acknowledgement clears the count.
+    pub(super) fn note_unheeded(&mut self) {
+        self.unheeded = self.unheeded.saturating_add(1);
+    }
+
+    /// The peer answers heartbeats and acknowledges nothing: repeating data sooner is of no use.
+    pub(super) fn is_unheeded(&self) -> bool {
+        self.unheeded >= REPEATS_BEFORE_BACK_OFF
+    }
+
+    /// How long T3-rtx runs on a path: its RTO (RFC 9260 §6.3.2). While data is left unheeded it
+    /// doubles with each time that it is sent again, up to RTO.Max, for the answers to heartbeats
+    /// end the back-off of the RTO.
+    pub(crate) fn t3_rtx(&self, p: &Path) -> Duration {
+        let rto = p.rto.rto();
+        if !self.is_unheeded() {
+            return rto;
+        }
+        let doublings = (self.unheeded - REPEATS_BEFORE_BACK_OFF).min(16);
+        rto.max((rto * (2 << doublings)).min(self.config.rto_max))
+    }
+
+    /// An authentic packet of the peer came, with whatever in it: the peer is there. What it does
+    /// not answer may be under way still, or lost on the way to it, and it will tell if it hears
+    /// nothing of us.
+    ///
+    /// RFC 9260 §8.1 counts timeouts until data or a heartbeat is acknowledged; that decides on
+    /// paths here, not on the peer.
+    #[inline]
+    pub(crate) fn peer_heard(&mut self, now: Instant) {
+        self.error_count = 0;
+        self.last_heard = Some(now);
+        self.heard_while_shutting_down();
+    }
+
+    /// For `association_timeout` no path was usable: gives up a peer that was silent for as long.
+    fn on_no_usable_path(&mut self, now: Instant) {
+        let limit = self.last_heard.zip(self.config.association_timeout);
+        let until = limit.map(|(heard_at, after)| heard_at + after);
+        match until.filter(|until| *until > now) {
+            Some(until) => self.timers.set(Timer::Assoc(AssocTimer::GiveUp), until),
+            None => self.give_up(),
+        }
+    }
+
+    fn give_up(&mut self) {
+        // The peer may only be deaf: tell it (RFC 9260 §8.1).
+        self.push_abort(None);
+        self.close(AssocClosed::PathsFailed);
+    }
+
+    /// Starts the tail-loss probe of a path that has data in flight.
+    #[inline]
+    pub(crate) fn arm_tail_loss_probe(&mut self, now: Instant, id: PathId) {
+        if self.config.tail_loss_probe {
+            self.set_tail_loss_probe(now, id);
+        }
+    }
+
+    fn set_tail_loss_probe(&mut self, now: Instant, id: PathId) {
+        let Some(p) = self.paths.get(id) else { return };
+        let may_probe = p.state == PathState::Active && !p.tail_probed;
+        // The first words may be lost before anything else was measured.
+        let measured = p.rto.srtt().or(self.buffers.handshake_rtt());
+        let Some(srtt) = measured.filter(|_| may_probe) else { return };
+        // RFC 8985 §7.2, for TCP: two round trips, and the peer's delay if a lone packet waits for
+        // it.
+        let delayed = if self.out.chunks_in_flight(id) <= 2 {
+            self.config.sack_delay
+        } else {
+            Duration::ZERO
+        };
+        let after = (2 * srtt + delayed).max(Duration::from_millis(10));
+        if after < p.rto.rto() {
+            self.timers.set(Timer::Path(id, PathTimer::TailLossProbe), now + after);
+        }
+    }
+
+    /// Repeats the last chunks in flight once, as many as a packet holds, to draw a SACK that shows
+    /// what is missing. It is no sign of congestion, and T3-rtx keeps running.
+    fn on_tail_loss_probe(&mut self, now: Instant, id: PathId) {
+        let Some(room) = self.paths.get(id).map(|p| p.pmdcs) else { return };
+        let last = self.out.last_in_flight(id, room);
+        if last.is_empty() {
+            return;
+        }
+        for tsn in last {
+            self.out.mark_for_probe(tsn);
+        }
+        self.recovery.past_cwnd.allow_if(true);
+        if let Some(p) = self.paths.get_mut(id) {
+            p.counters.tail_loss_probes += 1;
+            p.tail_probed = true;
+        }
+        self.renew_t3(now, id, false);
+    }
+}
