@@ -22,6 +22,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn code(text: &str) -> String {
     let is_code = |line: &&str| {
         let line = line.trim_start();
+        let line = line.strip_prefix("pub(super) ").unwrap_or(line);
         !["//", "mod ", "use "].iter().any(|start| line.starts_with(start))
     };
     text.lines().filter(is_code).collect()

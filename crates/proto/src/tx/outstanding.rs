@@ -1,17 +1,25 @@
 //! Outstanding TSNs: sent, and not yet acknowledged cumulatively.
 
+pub(super) mod extra;
+pub(super) mod flight;
+pub(super) mod marked;
+pub(super) mod pipe;
+pub(super) mod ranges;
+pub(super) mod ring;
+pub(super) mod virtual_queue;
+
 use std::collections::VecDeque;
 
 use manypath_wire::Tsn;
 
 use super::Fragment;
-use super::cuc::PseudoCumacks;
-use super::doubts::{Doubts, Episode};
-use super::extra::Extra;
-use super::rack::Rack;
-use super::ranges::TsnRanges;
-use super::ring::{Ring, Sent, TsnState};
-use super::virtual_queue::VirtualQueue;
+use super::outstanding::extra::Extra;
+use super::outstanding::ranges::TsnRanges;
+use super::outstanding::ring::{Ring, Sent, TsnState};
+use super::outstanding::virtual_queue::VirtualQueue;
+use super::sack::cuc::PseudoCumacks;
+use super::sack::doubts::{Doubts, Episode};
+use super::sack::rack::Rack;
 use crate::policy::recovery::RoomRules;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;

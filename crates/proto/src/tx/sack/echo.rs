@@ -16,7 +16,7 @@ impl Echo {
     }
 
     /// True if the SACK answers a packet that was sent at `sent_at`.
-    pub(crate) fn is_of(self, sent_at: Instant) -> bool {
+    pub(super) fn is_of(self, sent_at: Instant) -> bool {
         self.echo == Some(Echo::stamp(self.origin, sent_at))
     }
 

@@ -3,11 +3,11 @@
 use manypath_wire::Tsn;
 
 use super::digest::{AckRules, LostChunk, PathDigest, SackDigest};
-use super::outstanding::Outstanding;
-use super::ranges::TsnRange;
-use super::ring::{Sent, TsnState};
 use crate::policy::recovery::{SackRules, SfrCompares};
 use crate::policy::rtx::LossCause;
+use crate::tx::outstanding::Outstanding;
+use crate::tx::outstanding::ranges::TsnRange;
+use crate::tx::outstanding::ring::{Sent, TsnState};
 
 impl Outstanding {
     /// SFR with DAC (CMT paper, Figs. 2 and 4): a chunk gets a missing report only from chunks that
@@ -122,7 +122,7 @@ impl Outstanding {
     }
 
     /// Takes a chunk for lost that is in flight, or waits for retransmission. True, since it does.
-    pub(super) fn lose(&mut self, tsn: Tsn) -> bool {
+    pub(crate) fn lose(&mut self, tsn: Tsn) -> bool {
         let highest_sent = self.highest_tsn();
         let Some(sent) = self.get_mut(tsn) else { return false };
         let waits = sent.state == TsnState::Marked;

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use manypath_wire::{DataFlags, Mid, StreamId, Tsn};
 
-use super::doubts::Loss;
 use crate::policy::rtx::LossCause;
 use crate::sizes::{self, DataKind};
 use crate::time::Instant;
+use crate::tx::sack::doubts::Loss;
 use crate::view::PathId;
 
 /// Where an outstanding TSN stands.
@@ -26,7 +26,7 @@ pub(crate) enum TsnState {
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) payload: Bytes,
-    /// As in [`Fragment`](super::Fragment).
+    /// As in [`Fragment`](crate::tx::Fragment).
     pub(crate) ppid_or_fsn: u32,
     pub(crate) mid: Mid,
     pub(crate) stream: StreamId,
@@ -40,14 +40,14 @@ pub(crate) struct Sent {
     /// Fast retransmitted once already; from then on only T3-rtx retransmits it (§7.2.4, point 5).
     pub(crate) fast_retransmitted: bool,
     /// The last of its transmissions that was taken for lost.
-    pub(super) loss: Option<Loss>,
+    pub(crate) loss: Option<Loss>,
     /// Why it was last taken for lost.
     pub(crate) lost_by: LossCause,
     /// MFR: the highest TSN sent when missing reports last made it lost (retransmission policies
     /// paper, section 4.3).
-    pub(super) mfr_after: Option<Tsn>,
+    pub(crate) mfr_after: Option<Tsn>,
     /// Another path on which it is in flight, too.
-    pub(super) also_on: Option<PathId>,
+    pub(crate) also_on: Option<PathId>,
     /// How often it was sent.
     pub(crate) transmissions: u16,
     /// With `pmtu_discovery`: bytes of the IP packet that carried it last.
@@ -58,10 +58,10 @@ pub(crate) struct Sent {
     pub(crate) order: u64,
     /// With `pipe_accounting`: the paths, a bit each, that lost a transmission which still counts
     /// there.
-    pub(super) lost_on: u32,
+    pub(crate) lost_on: u32,
     /// While it is in flight: the chunks sent before and after it on the same path.
-    pub(super) prev: Option<Tsn>,
-    pub(super) next: Option<Tsn>,
+    pub(crate) prev: Option<Tsn>,
+    pub(crate) next: Option<Tsn>,
 }
 
 impl Sent {
@@ -75,82 +75,82 @@ impl Sent {
 /// The records of all outstanding chunks. TSNs are consecutive, so the place of a record is the
 /// distance of its TSN from the first.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     /// `cum_tsn_ack_point + 1`, the TSN of the first record.
     base: Tsn,
     chunks: VecDeque<Sent>,
 }
 
 impl Ring {
-    pub(super) fn new(initial_tsn: Tsn) -> Ring {
+    pub(crate) fn new(initial_tsn: Tsn) -> Ring {
         Ring { base: initial_tsn, chunks: VecDeque::new() }
     }
 
     /// `cum_tsn_ack_point + 1`.
-    pub(super) fn base(&self) -> Tsn {
+    pub(crate) fn base(&self) -> Tsn {
         self.base
     }
 
     /// The TSN that the next new chunk gets.
-    pub(super) fn next_tsn(&self) -> Tsn {
+    pub(crate) fn next_tsn(&self) -> Tsn {
         self.base.add(self.chunks.len() as u32)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.chunks.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
 
-    pub(super) fn get(&self, tsn: Tsn) -> Option<&Sent> {
+    pub(crate) fn get(&self, tsn: Tsn) -> Option<&Sent> {
         self.chunks.get(tsn.distance_from(self.base) as usize)
     }
 
-    pub(super) fn get_mut(&mut self, tsn: Tsn) -> Option<&mut Sent> {
+    pub(crate) fn get_mut(&mut self, tsn: Tsn) -> Option<&mut Sent> {
         self.chunks.get_mut(tsn.distance_from(self.base) as usize)
     }
 
     /// Adds a new chunk, with [`next_tsn`](Self::next_tsn).
-    pub(super) fn push(&mut self, sent: Sent) {
+    pub(crate) fn push(&mut self, sent: Sent) {
         self.chunks.push_back(sent);
     }
 
     /// The chunk with the lowest TSN.
-    pub(super) fn first(&self) -> Option<&Sent> {
+    pub(crate) fn first(&self) -> Option<&Sent> {
         self.chunks.front()
     }
 
     /// Removes the chunk with the lowest TSN: the cumulative TSN ack point passes it.
-    pub(super) fn pop_first(&mut self) -> Option<Sent> {
+    pub(crate) fn pop_first(&mut self) -> Option<Sent> {
         let sent = self.chunks.pop_front()?;
         self.base = self.base.next();
         Some(sent)
     }
 
     /// The chunks, lowest TSN first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Sent> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Sent> + '_ {
         self.chunks.iter()
     }
 
     /// The same, to change them.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sent> + '_ {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sent> + '_ {
         self.chunks.iter_mut()
     }
 
     /// The chunks above a TSN, lowest TSN first.
-    pub(super) fn above(&self, tsn: Tsn) -> impl Iterator<Item = &Sent> + '_ {
+    pub(crate) fn above(&self, tsn: Tsn) -> impl Iterator<Item = &Sent> + '_ {
         self.chunks.iter().skip(tsn.next().distance_from(self.base) as usize)
     }
 
     /// The lowest TSN of a chunk that `is_it` accepts.
-    pub(super) fn lowest(&self, is_it: impl Fn(&Sent) -> bool) -> Option<Tsn> {
+    pub(crate) fn lowest(&self, is_it: impl Fn(&Sent) -> bool) -> Option<Tsn> {
         Some(self.base.add(self.chunks.iter().position(is_it)? as u32))
     }
 
     /// The highest TSN of a chunk that `is_it` accepts.
-    pub(super) fn highest(&self, is_it: impl Fn(&Sent) -> bool) -> Option<Tsn> {
+    pub(crate) fn highest(&self, is_it: impl Fn(&Sent) -> bool) -> Option<Tsn> {
         Some(self.base.add(self.chunks.iter().rposition(is_it)? as u32))
     }
 }

@@ -2,15 +2,15 @@
 
 use manypath_wire::Tsn;
 
-use super::outstanding::Outstanding;
 use super::ring::{Sent, TsnState};
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
+use crate::tx::outstanding::Outstanding;
 use crate::view::PathId;
 
 impl Outstanding {
     /// Takes a chunk for lost: it leaves the flight and waits for retransmission.
-    pub(super) fn mark(&mut self, tsn: Tsn, cause: LossCause) {
+    pub(crate) fn mark(&mut self, tsn: Tsn, cause: LossCause) {
         self.leave_flight(tsn);
         self.unmark(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
@@ -29,7 +29,7 @@ impl Outstanding {
 
     /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk
     /// is in the same state before its first transmission, but was never counted.
-    pub(super) fn unmark(&mut self, tsn: Tsn) {
+    pub(crate) fn unmark(&mut self, tsn: Tsn) {
         let is_waiting = |s: &&Sent| s.state == TsnState::Marked;
         let waiting = self.get(tsn).filter(is_waiting);
         if let Some((path, user, size)) = waiting.map(|s| (s.path, s.payload.len(), s.size())) {

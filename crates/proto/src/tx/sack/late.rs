@@ -2,8 +2,8 @@
 //! 5).
 
 use super::digest::{AckRules, LostChunk, SackDigest};
-use super::outstanding::Outstanding;
 use crate::time::Instant;
+use crate::tx::outstanding::Outstanding;
 use crate::view::PathId;
 
 impl Outstanding {

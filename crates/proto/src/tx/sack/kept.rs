@@ -3,8 +3,8 @@
 use manypath_wire::Tsn;
 
 use super::digest::SackDigest;
-use super::outstanding::Outstanding;
-use super::ring::{Sent, TsnState};
+use crate::tx::outstanding::Outstanding;
+use crate::tx::outstanding::ring::{Sent, TsnState};
 
 impl Outstanding {
     /// Lets go of what an NR-SACK promises to keep.
@@ -34,7 +34,7 @@ impl Outstanding {
     }
 
     /// Checks what must always hold of what the receiver keeps.
-    pub(super) fn check_kept(&self) {
+    pub(crate) fn check_kept(&self) {
         let mut kept = self
             .kept
             .iter()

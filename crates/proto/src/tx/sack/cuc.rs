@@ -2,13 +2,13 @@
 
 use manypath_wire::Tsn;
 
-use super::ring::{Ring, TsnState};
-use super::virtual_queue::VirtualQueue;
+use crate::tx::outstanding::ring::{Ring, TsnState};
+use crate::tx::outstanding::virtual_queue::VirtualQueue;
 use crate::view::PathId;
 
 /// The pseudo-cumacks of one path.
 #[derive(Debug, Default)]
-pub(super) struct PseudoCumacks {
+pub(crate) struct PseudoCumacks {
     /// CUCv2: of chunks sent once and of retransmitted ones; `None` if they are to be found. CUC
     /// has the first of them only.
     edges: [Option<Tsn>; 2],
@@ -16,7 +16,7 @@ pub(super) struct PseudoCumacks {
 
 impl PseudoCumacks {
     /// They are to be found again.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.edges = [None; 2];
     }
 
@@ -34,7 +34,7 @@ impl PseudoCumacks {
     /// the first retransmitted one. Until one is acknowledged it stays where it is, even if the
     /// chunk is retransmitted on the same path: the window does not grow past a loss.
     /// What was `skipped` to test the peer's acknowledgements is no such chunk.
-    pub(super) fn find(&mut self, queue: &VirtualQueue, ring: &Ring, skipped: Option<Tsn>) {
+    pub(crate) fn find(&mut self, queue: &VirtualQueue, ring: &Ring, skipped: Option<Tsn>) {
         if self.edges.iter().all(Option::is_some) {
             return;
         }

@@ -26,10 +26,10 @@ use std::collections::BTreeSet;
 use manypath_wire::{Sack, Tsn};
 
 use super::digest::{AckRules, LostChunk, SackDigest, Via};
-use super::extra::{Claim, Transmission};
-use super::outstanding::{Outstanding, PathQueues};
-use super::ring::{Sent, TsnState};
 use crate::time::Instant;
+use crate::tx::outstanding::extra::{Claim, Transmission};
+use crate::tx::outstanding::ring::{Sent, TsnState};
+use crate::tx::outstanding::{Outstanding, PathQueues};
 use crate::view::PathId;
 
 impl PathQueues {
@@ -175,7 +175,7 @@ impl Outstanding {
     /// Transmissions of all paths that are not settled. Each is of a chunk that is in flight
     /// elsewhere, too, or was acknowledged.
     #[cold] // mostly never called: its caller must stay small
-    pub(super) fn extra_in_flight(&self) -> usize {
+    pub(crate) fn extra_in_flight(&self) -> usize {
         self.queues.iter().map(|q| q.extra.len()).sum()
     }
 
@@ -309,7 +309,7 @@ impl Outstanding {
     /// A chunk was found missing on its own path: if its copy is under way, that takes its place,
     /// and nothing needs to be retransmitted. Returns false if there is none.
     #[cold] // mostly never called: its caller must stay small
-    pub(super) fn goes_on_elsewhere(&mut self, tsn: Tsn) -> bool {
+    pub(crate) fn goes_on_elsewhere(&mut self, tsn: Tsn) -> bool {
         let Some(second) = self.get(tsn).and_then(|s| s.also_on) else { return false };
         let queue = &mut self.queues[second.index()];
         let live = queue.extra.find_live(tsn);
@@ -333,7 +333,7 @@ impl Outstanding {
 
     /// A chunk is to be sent again although its copy is under way: from now on only its last
     /// transmission counts, as of any chunk that is sent again.
-    pub(super) fn forget_extra(&mut self, tsn: Tsn) {
+    pub(crate) fn forget_extra(&mut self, tsn: Tsn) {
         let Some(second) = self.get_mut(tsn).and_then(|sent| sent.also_on.take()) else { return };
         let queue = &mut self.queues[second.index()];
         if let Some(order) = queue.extra.find_live(tsn) {
@@ -343,7 +343,7 @@ impl Outstanding {
 
     /// T3-rtx of a path expired: its unsettled transmissions sent up to `spare_after` are lost.
     /// Returns their number and the order of the last.
-    pub(super) fn lose_extra(
+    pub(crate) fn lose_extra(
         &mut self,
         path: PathId,
         spare_after: Option<Instant>,
@@ -365,7 +365,7 @@ impl Outstanding {
     }
 
     /// Checks what must always hold of the copies of one path.
-    pub(super) fn check_extra(&self, path: PathId) {
+    pub(crate) fn check_extra(&self, path: PathId) {
         let queue = &self.queues[path.index()].extra;
         let index: BTreeSet<_> =
             queue.by_order.iter().map(|(&order, c)| (c.tsn.0, order)).collect();

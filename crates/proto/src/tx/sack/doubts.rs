@@ -13,35 +13,35 @@ pub(super) const REMEMBERED_MAX: usize = 1024;
 
 /// A transmission that was taken for lost.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) struct Loss {
-    pub(super) path: PathId,
+pub(crate) struct Loss {
+    pub(crate) path: PathId,
     /// The episode that it is part of.
-    pub(super) episode: u64,
-    pub(super) sent_at: Instant,
-    pub(super) cause: LossCause,
+    pub(crate) episode: u64,
+    pub(crate) sent_at: Instant,
+    pub(crate) cause: LossCause,
 }
 
 /// The latest losses of a path.
 #[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Episode {
+pub(crate) struct Episode {
     /// Unique in the association; 0 before the first.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// The latest transmission of the association when it began.
-    pub(super) ends: u64,
+    pub(crate) ends: u64,
     /// Losses that did not turn out to be none.
-    pub(super) open: usize,
+    pub(crate) open: usize,
 }
 
 /// The lost chunks of all paths, and what is known of their fate.
 #[derive(Debug, Default)]
-pub(super) struct Doubts {
+pub(crate) struct Doubts {
     /// Somebody wants to know.
     pub(super) is_wanted: bool,
     pub(super) episodes: u64,
     /// Retransmitted chunks that are acknowledged, by TSN, and whether the loss is the only one.
     pub(super) remembered: BTreeMap<u32, (Loss, bool)>,
     /// Their TSNs, earliest first, with some that are not remembered any more.
-    pub(super) in_order: VecDeque<Tsn>,
+    pub(crate) in_order: VecDeque<Tsn>,
 }
 
 impl Doubts {

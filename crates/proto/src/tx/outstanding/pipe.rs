@@ -7,10 +7,10 @@
 
 use manypath_wire::Tsn;
 
-use super::outstanding::Outstanding;
 use super::ring::{Sent, TsnState};
 use crate::config::{Config, Cuc};
 use crate::path::InUse;
+use crate::tx::outstanding::Outstanding;
 use crate::view::PathId;
 
 /// The bit of a path; `max_paths` is at most 32.
@@ -47,14 +47,14 @@ impl Outstanding {
 
     /// Bytes in flight on a path, and with `pipe_accounting` those lost there that are not
     /// acknowledged yet.
-    pub(super) fn pipe(&self, path: PathId) -> usize {
+    pub(crate) fn pipe(&self, path: PathId) -> usize {
         let queue = &self.queues[path.index()];
         queue.flight.flight_size() + queue.lost_bytes
     }
 
     /// Takes note that a path lost a transmission, before the chunk is marked (mTCP paper, section
     /// 3.1.2).
-    pub(super) fn count_lost(&mut self, tsn: Tsn) {
+    pub(crate) fn count_lost(&mut self, tsn: Tsn) {
         if !self.counts_lost {
             return;
         }
@@ -68,7 +68,7 @@ impl Outstanding {
     }
 
     /// A chunk is acknowledged: what was lost of it has left the network, too.
-    pub(super) fn settle_lost(&mut self, tsn: Tsn) {
+    pub(crate) fn settle_lost(&mut self, tsn: Tsn) {
         let Some(sent) = self.get_mut(tsn) else { return };
         let (paths, size) = (std::mem::take(&mut sent.lost_on), sent.size());
         if paths != 0 {
@@ -100,7 +100,7 @@ impl Outstanding {
     }
 
     /// Checks what must always hold of the pipe of a path.
-    pub(super) fn check_pipe(&self, path: PathId) {
+    pub(crate) fn check_pipe(&self, path: PathId) {
         let is_lost = |s: &&Sent| s.lost_on & bit_of(path) != 0;
         let lost: usize = self.ring.iter().filter(is_lost).map(Sent::size).sum();
         assert_eq!(self.queues[path.index()].lost_bytes, lost, "what {path} lost");

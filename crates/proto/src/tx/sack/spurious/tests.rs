@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::tx::Fragment;
-use crate::tx::digest::SackError;
-use crate::tx::digest::tests::RULES;
-use crate::tx::doubts::{Doubts, REMEMBERED_MAX};
+use crate::tx::sack::digest::SackError;
+use crate::tx::sack::digest::tests::RULES;
+use crate::tx::sack::doubts::{Doubts, REMEMBERED_MAX};
 
 const PATH: PathId = PathId(0);
 /// The round-trip time of the path.

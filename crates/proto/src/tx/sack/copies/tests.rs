@@ -5,7 +5,7 @@ use manypath_wire::{Checksum, Chunk, CommonHeader, Packet, PacketBuilder};
 
 use super::*;
 use crate::tx::Fragment;
-use crate::tx::digest::tests::RULES;
+use crate::tx::sack::digest::tests::RULES;
 
 /// The covered path, the redundant one, and one beside them.
 const FIRST: PathId = PathId(0);

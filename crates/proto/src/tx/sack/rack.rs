@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use super::ring::Sent;
 use crate::time::Instant;
+use crate::tx::outstanding::ring::Sent;
 
 /// Round trips with losses, and none of them spurious, after which the window is the least again
 /// (§6.2, step 4).
@@ -15,15 +15,15 @@ const PERSISTENCE: u32 = 16;
 
 /// The latest transmission that was acknowledged (RACK.segment).
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Newest {
-    pub(super) order: u64,
-    pub(super) rtt: Duration,
+pub(crate) struct Newest {
+    pub(crate) order: u64,
+    pub(crate) rtt: Duration,
 }
 
 /// The state of one path.
 #[derive(Debug)]
-pub(super) struct Rack {
-    pub(super) newest: Option<Newest>,
+pub(crate) struct Rack {
+    pub(crate) newest: Option<Newest>,
     /// Order of the latest acknowledged chunk that was sent once (RACK.fack).
     latest_once: Option<u64>,
     min_rtt: Option<Duration>,
@@ -60,7 +60,7 @@ impl Default for Rack {
 impl Rack {
     /// A chunk was acknowledged for the first time. False if an earlier transmission of it must
     /// have arrived than the last one: it was taken for lost in vain.
-    pub(super) fn on_acked(&mut self, now: Instant, sent: &Sent) -> bool {
+    pub(crate) fn on_acked(&mut self, now: Instant, sent: &Sent) -> bool {
         let rtt = now.saturating_since(sent.sent_at);
         let is_once = sent.transmissions == 1;
         // §6.2, step 2.
@@ -111,7 +111,7 @@ impl Rack {
     }
 
     /// Chunks were lost.
-    pub(super) fn on_losses(&mut self, now: Instant) {
+    pub(crate) fn on_losses(&mut self, now: Instant) {
         if self.counted_at.is_some_and(|at| now.saturating_since(at) < self.srtt) {
             return;
         }
@@ -126,7 +126,7 @@ impl Rack {
     ///
     /// Deviation: it may grow to SRTT and four times RTTVAR, not to SRTT only. Where the delay
     /// varies by more than its least value, as on radio links, chunks are late by that much.
-    pub(super) fn window(&self) -> Duration {
+    pub(crate) fn window(&self) -> Duration {
         let quarter = self.min_rtt.unwrap_or_default() / 4;
         quarter.saturating_mul(self.quarters).min(self.srtt + 4 * self.rttvar)
     }

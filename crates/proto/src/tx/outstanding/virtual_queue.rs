@@ -9,7 +9,7 @@ use crate::view::PathId;
 /// The chunks in flight on one path, linked through their records in the order of their
 /// transmission, and the flight size of the path.
 #[derive(Debug, Default)]
-pub(super) struct VirtualQueue {
+pub(crate) struct VirtualQueue {
     head: Option<Tsn>,
     tail: Option<Tsn>,
     flight_size: usize,
@@ -23,40 +23,40 @@ pub(super) struct VirtualQueue {
 
 impl VirtualQueue {
     /// Bytes of DATA chunks in flight on the path.
-    pub(super) fn flight_size(&self) -> usize {
+    pub(crate) fn flight_size(&self) -> usize {
         self.flight_size
     }
 
     /// Chunks in flight on the path.
-    pub(super) fn chunks_in_flight(&self) -> usize {
+    pub(crate) fn chunks_in_flight(&self) -> usize {
         self.chunks_in_flight
     }
 
     /// The chunk that was sent first.
-    pub(super) fn head(&self) -> Option<Tsn> {
+    pub(crate) fn head(&self) -> Option<Tsn> {
         self.head
     }
 
     /// The chunks, first sent first.
-    pub(super) fn forwards<'a>(&self, ring: &'a Ring) -> impl Iterator<Item = (Tsn, &'a Sent)> {
+    pub(crate) fn forwards<'a>(&self, ring: &'a Ring) -> impl Iterator<Item = (Tsn, &'a Sent)> {
         std::iter::successors(self.head, |&t| ring.get(t)?.next)
             .filter_map(|t| Some((t, ring.get(t)?)))
     }
 
     /// The chunks, last sent first.
-    pub(super) fn backwards<'a>(&self, ring: &'a Ring) -> impl Iterator<Item = (Tsn, &'a Sent)> {
+    pub(crate) fn backwards<'a>(&self, ring: &'a Ring) -> impl Iterator<Item = (Tsn, &'a Sent)> {
         std::iter::successors(self.tail, |&t| ring.get(t)?.prev)
             .filter_map(|t| Some((t, ring.get(t)?)))
     }
 
     /// True if the chunks are in the order of their transmission.
-    pub(super) fn is_in_order(&mut self) -> bool {
+    pub(crate) fn is_in_order(&mut self) -> bool {
         self.has_revoked &= self.head.is_some();
         !self.has_revoked
     }
 
     /// Adds a chunk, new to the ring too, that was sent last, and returns its TSN.
-    pub(super) fn push_new(&mut self, ring: &mut Ring, mut sent: Sent) -> Tsn {
+    pub(crate) fn push_new(&mut self, ring: &mut Ring, mut sent: Sent) -> Tsn {
         let tsn = ring.next_tsn();
         let size = sent.size();
         let last = self.tail;
@@ -67,18 +67,18 @@ impl VirtualQueue {
     }
 
     /// Adds a chunk of the path that was sent last. Returns its user bytes.
-    pub(super) fn push(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
+    pub(crate) fn push(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
         self.link(ring, tsn, (self.tail, None))
     }
 
     /// Adds a chunk of the path that the receiver dropped again. Returns its user bytes.
-    pub(super) fn push_revoked(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
+    pub(crate) fn push_revoked(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
         self.has_revoked = true;
         self.push(ring, tsn)
     }
 
     /// Adds a chunk of the path at its place in the order of transmission. Returns its user bytes.
-    pub(super) fn insert_in_order(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
+    pub(crate) fn insert_in_order(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
         let Some((path, order)) = ring.get(tsn).map(|s| (s.path, s.order)) else { return 0 };
         let before = self.last_before(ring, path, order);
         let after = match before {
@@ -151,7 +151,7 @@ impl VirtualQueue {
     }
 
     /// Removes a chunk. Returns its user bytes.
-    pub(super) fn remove(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
+    pub(crate) fn remove(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
         let Some(sent) = ring.get_mut(tsn) else { return 0 };
         let (prev, next) = (sent.prev.take(), sent.next.take());
         let (size, user) = (sent.size(), sent.payload.len());
@@ -168,20 +168,20 @@ impl VirtualQueue {
     }
 
     /// Counts a transmission in the flight size. Those that no record speaks of count too.
-    pub(super) fn count(&mut self, size: usize) {
+    pub(crate) fn count(&mut self, size: usize) {
         self.flight_size += size;
         self.chunks_in_flight += 1;
     }
 
     /// Undoes [`count`](Self::count).
-    pub(super) fn discount(&mut self, size: usize) {
+    pub(crate) fn discount(&mut self, size: usize) {
         self.flight_size -= size;
         self.chunks_in_flight -= 1;
     }
 
     /// Checks what must always hold; `extra` are the bytes and the number of transmissions that
     /// count and are not in the queue. Returns the user bytes of the chunks.
-    pub(super) fn check(&self, ring: &Ring, path: PathId, extra: (usize, usize)) -> usize {
+    pub(crate) fn check(&self, ring: &Ring, path: PathId, extra: (usize, usize)) -> usize {
         let (mut size, mut chunks) = extra;
         let (mut user, mut last) = (0, None);
         for (tsn, sent) in self.forwards(ring) {

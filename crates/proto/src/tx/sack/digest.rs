@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use manypath_wire::{GapAckBlocks, Sack, Tsn};
 
-use super::Echo;
-use super::outstanding::Outstanding;
-use super::ranges::{TsnRange, TsnRanges};
-use super::ring::TsnState;
 use crate::config::Cuc;
 use crate::policy::recovery::{ReportScope, Rules, SfrCompares, T3Watches};
 use crate::time::Instant;
+use crate::tx::Echo;
+use crate::tx::outstanding::Outstanding;
+use crate::tx::outstanding::ranges::{TsnRange, TsnRanges};
+use crate::tx::outstanding::ring::TsnState;
 use crate::view::PathId;
 
 /// How a SACK is read.
@@ -91,11 +91,11 @@ pub(crate) struct SackDigest {
     pub(super) highest_newly_acked: Option<Tsn>,
     watches_earliest: bool,
     // Scratch space, kept to allocate nothing per SACK.
-    pub(super) reported: TsnRanges,
+    pub(crate) reported: TsnRanges,
     /// Of these, what the receiver promises to keep.
-    pub(super) kept: TsnRanges,
-    pub(super) scratch: TsnRanges,
-    pub(super) fresh: Vec<TsnRange>,
+    pub(crate) kept: TsnRanges,
+    pub(crate) scratch: TsnRanges,
+    pub(crate) fresh: Vec<TsnRange>,
     revoked: Vec<TsnRange>,
 }
 
@@ -151,7 +151,7 @@ pub(crate) struct PathDigest {
     /// Of the chunks sent here one with two transmissions, order and time of the one here, which
     /// the SACK is an answer to.
     pub(super) arrived_here: Option<(u64, Instant)>,
-    pub(super) lowest: Option<Tsn>,
+    pub(crate) lowest: Option<Tsn>,
     /// The highest TSN gap-acknowledged for the first time.
     pub(super) highest_gap: Option<Tsn>,
     /// The lowest TSN of the path before the SACK, if T3-rtx watches that.

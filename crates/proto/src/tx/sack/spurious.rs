@@ -17,12 +17,12 @@ use manypath_wire::{Sack, Tsn};
 
 use super::digest::{AckRules, SackDigest};
 use super::doubts::{Episode, Loss};
-use super::extra::{Claim, Transmission};
-use super::outstanding::Outstanding;
-use super::ring::{Sent, TsnState};
 use crate::policy::recovery::ReportScope;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
+use crate::tx::outstanding::Outstanding;
+use crate::tx::outstanding::extra::{Claim, Transmission};
+use crate::tx::outstanding::ring::{Sent, TsnState};
 use crate::view::PathId;
 
 /// How long after a full SACK chunks that it left out may be reported as arrived.
@@ -52,7 +52,7 @@ impl Outstanding {
     }
 
     /// The last transmission of a chunk is taken for lost.
-    pub(super) fn note_loss(&mut self, tsn: Tsn, cause: LossCause) {
+    pub(crate) fn note_loss(&mut self, tsn: Tsn, cause: LossCause) {
         if !self.doubts.is_wanted {
             return;
         }

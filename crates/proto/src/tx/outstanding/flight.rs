@@ -2,9 +2,9 @@
 
 use manypath_wire::Tsn;
 
-use super::outstanding::Outstanding;
 use super::ring::{Sent, TsnState};
 use crate::policy::recovery::{Exit, Flight};
+use crate::tx::outstanding::Outstanding;
 use crate::view::PathId;
 
 impl Flight for Outstanding {

@@ -1,0 +1,12 @@
+//! Reading SACKs: what each says about the outstanding chunks.
+
+pub(super) mod copies;
+pub(super) mod cuc;
+pub(super) mod digest;
+pub(super) mod doubts;
+pub(super) mod echo;
+pub(super) mod kept;
+pub(super) mod late;
+pub(super) mod missing;
+pub(super) mod rack;
+pub(super) mod spurious;
