@@ -149,7 +149,7 @@ pub mod relay {
 pub mod policy {
     pub use manypath_proto::PathView;
     pub use manypath_proto::policy::cc::{
-        AckFacts, CongestionControl, Limits, PathWindow, WantedFacts, Window,
+        AckFacts, CongestionControl, Limits, NeededFacts, PathWindow, Window,
     };
     pub use manypath_proto::policy::rank::{Ceiling, RankCx, RankPolicy};
     pub use manypath_proto::policy::recovery::{

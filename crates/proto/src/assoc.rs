@@ -5,10 +5,10 @@
 //! [`events`], [`buffers`].
 
 mod buffers;
-mod decide;
 mod events;
 mod open;
 mod paths;
+mod policy_calls;
 mod protect;
 mod receive;
 mod recover;
@@ -48,7 +48,6 @@ use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use crate::view::{PathId, PathState};
 use buffers::Buffers;
-use decide::Decisions;
 use events::Events;
 use open::agreed::Agreed;
 use open::ends::Ends;
@@ -56,9 +55,10 @@ use paths::candidates::Candidates;
 use paths::heartbeat::Heartbeats;
 use paths::pmtu::SizeSearch;
 use paths::rank::Ranks;
+use policy_calls::PolicyCalls;
 use protect::protection::Protection;
 use receive::receiving::Receiving;
-use recover::ack_test::AckTest;
+use recover::false_acks::FalseAcks;
 use send::control::Control;
 use send::peer_window::PeerWindow;
 use send::redundant::Redundancy;
@@ -91,7 +91,7 @@ pub struct Association {
     ranks: Ranks,
     timers: TimerTable,
     policies: Policies,
-    decisions: Decisions,
+    policy_calls: PolicyCalls,
     rng: Rng,
     // Sending.
     queue: SendQueue,
@@ -100,7 +100,7 @@ pub struct Association {
     digest: SackDigest,
     peer_window: PeerWindow,
     recovery: Recovery,
-    ack_test: AckTest,
+    false_acks: FalseAcks,
     redundancy: Redundancy,
     // Receiving.
     rx: Receiving,
@@ -140,13 +140,13 @@ impl Association {
             ranks: Ranks::default(),
             timers: TimerTable::default(),
             policies: config.policies(),
-            decisions: Decisions::new(rng.fork("policy")),
+            policy_calls: PolicyCalls::new(rng.fork("policy")),
             queue: SendQueue::new(config.stream_scheduler.build(&config)),
             out: Outstanding::new(id.initial_tsn).counting(&config),
             digest: SackDigest::default(),
             peer_window: PeerWindow::default(),
             recovery: Recovery::new(config.recovery.build(&config), &config),
-            ack_test: AckTest::default(),
+            false_acks: FalseAcks::default(),
             redundancy: Redundancy::default(),
             rx: Receiving::new(&config),
             buffers: Buffers::new(&config),

@@ -85,7 +85,7 @@ impl Config {
             let allowed = "needs recovery = ns2, whose rules they are";
             return Err(ConfigError::new("recovery_without", &value, allowed));
         }
-        if !self.sfr && self.redundancy.build(self).wants().roles {
+        if !self.sfr && self.redundancy.build(self).needs().roles {
             let allowed = "needs sfr = true: without it, what arrives early on one path makes chunks of \
                            another look lost";
             return Err(ConfigError::new("redundancy", self.redundancy.name(), allowed));

@@ -17,7 +17,7 @@ pub use stats::{PathCounters, PathStats, T3_IN_A_ROW};
 pub(crate) use table::PathTable;
 
 use crate::config::{Config, Units};
-use crate::policy::cc::{CongestionControl, Limits, WantedFacts, Window};
+use crate::policy::cc::{CongestionControl, Limits, NeededFacts, Window};
 use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
 use crate::sizes;
 use crate::time::Instant;
@@ -81,7 +81,7 @@ pub(crate) struct Path {
     pub(crate) window: Window,
     pub(crate) cc: Box<dyn CongestionControl>,
     /// The facts that congestion control wants.
-    pub(crate) wanted: WantedFacts,
+    pub(crate) needed: NeededFacts,
     /// Measures what the path delivers, if congestion control has a model of it.
     pub(crate) rate: Option<Box<DeliveryRate>>,
     /// The speed of the path by that model.
@@ -190,7 +190,7 @@ impl Path {
         let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let mut cc = config.congestion_control.build(config);
         let rate = cc.model().map(|_| Box::default());
-        let wanted = cc.wants();
+        let needed = cc.needs();
         Path {
             id,
             local,
@@ -207,7 +207,7 @@ impl Path {
                 partial_bytes_acked: 0,
             },
             cc,
-            wanted,
+            needed,
             rate,
             estimate: None,
             rto: Rto::new(config),

@@ -103,10 +103,10 @@ macro_rules! registry {
 }
 pub(crate) use registry;
 
-/// The events and questions that the policies of an association want. They state it once, because
+/// The events and questions that the policies of an association need. They state it once, because
 /// the engine reads it for every packet.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wants {
+pub struct Needs {
     /// Fast retransmits: a [path set](path_set) looks for shared bottlenecks.
     pub bottlenecks: bool,
     /// The delay of all that is acknowledged, and how much of what was sent arrived.
@@ -126,10 +126,10 @@ pub struct Wants {
     pub late_copies: bool,
 }
 
-impl Wants {
-    /// The wants of two policies together.
-    fn and(self, other: Wants) -> Wants {
-        Wants {
+impl Needs {
+    /// The needs of two policies together.
+    fn and(self, other: Needs) -> Needs {
+        Needs {
             bottlenecks: self.bottlenecks || other.bottlenecks,
             delays: self.delays || other.delays,
             review: self.review.or(other.review),
@@ -153,7 +153,7 @@ pub(crate) struct Policies {
     pub(crate) rank: Box<dyn rank::RankPolicy>,
     pub(crate) redundant: Box<dyn redundant::RedundancyPolicy>,
     /// Their wants, all together.
-    pub(crate) wants: Wants,
+    pub(crate) needs: Needs,
     /// The failure policy's treatment of paths in doubt.
     pub(crate) in_doubt: fail::InDoubt,
 }
@@ -173,8 +173,8 @@ impl Policies {
     }
 
     fn renew_wants(&mut self) {
-        let wants = self.fail.wants().and(self.ack_path.wants());
-        self.wants = wants.and(self.path_set.wants()).and(self.redundant.wants());
+        let needs = self.fail.needs().and(self.ack_path.needs());
+        self.needs = needs.and(self.path_set.needs()).and(self.redundant.needs());
     }
 }
 

@@ -7,7 +7,7 @@ mod send_queue;
 pub(crate) use outstanding::Outstanding;
 pub(crate) use outstanding::ring::{Sent, TsnState};
 pub(crate) use sack::digest::{
-    AckRules, PathDigest, SACK_FLAG_TWO_PACKETS, SackDigest, SackError, Via,
+    AckRules, PathDigest, SACK_FLAG_TWO_PACKETS, SackArrival, SackDigest, SackError,
 };
 pub(crate) use sack::echo::Echo;
 pub(crate) use send_queue::{Fragment, SendQueue};

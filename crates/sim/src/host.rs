@@ -270,5 +270,5 @@ impl Host {
 
 /// True if the engine is told what links lose: by RTX-LOSSRATE, an oracle.
 pub(crate) fn knows_true_loss(config: &Config) -> bool {
-    config.rtx_policy.build(config).wants_true_loss()
+    config.rtx_policy.build(config).needs_true_loss()
 }

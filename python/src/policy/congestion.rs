@@ -1,6 +1,6 @@
 //! Congestion control in Python.
 
-use manypath_proto::policy::cc::{self, CongestionControl, WantedFacts};
+use manypath_proto::policy::cc::{self, CongestionControl, NeededFacts};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -91,7 +91,7 @@ pub(crate) struct AckFacts {
 #[derive(Debug)]
 pub(super) struct InPython {
     policy: Policy,
-    wants: WantedFacts,
+    wants: NeededFacts,
 }
 
 impl InPython {
@@ -101,7 +101,7 @@ impl InPython {
                 Some(value) => value.is_truthy(),
                 None => Ok(false),
             };
-            let mut facts = WantedFacts::default();
+            let mut facts = NeededFacts::default();
             (facts.rtt, facts.paths) = (wants("wants_rtt")?, wants("wants_paths")?);
             Ok(facts)
         });
@@ -139,7 +139,7 @@ impl CongestionControl for InPython {
         self.after("on_timeout", window, limits, None)
     }
 
-    fn wants(&self) -> WantedFacts {
+    fn needs(&self) -> NeededFacts {
         self.wants
     }
 }

@@ -108,7 +108,7 @@ pub(crate) fn config(args: &ShowArgs) -> Result<()> {
 const ALLOWED_MIN: usize = 24;
 
 fn is_shown(row: &Explained, rows: Rows) -> bool {
-    rows == Rows::All || row.rarely.is_none() || row.origin == Origin::Override
+    rows == Rows::All || row.hidden.is_none() || row.origin == Origin::Override
 }
 
 /// The parameters in lines of at most `columns`: name, value, and the values it may have.
@@ -134,8 +134,8 @@ fn parameters(config: &Config, rows: Rows, docs: bool, columns: usize) -> String
         };
         text.push('\n');
         if docs {
-            let rarely = row.rarely.map_or(String::new(), |why| format!(" [{why}]"));
-            let doc = format!("{} [{}]{rarely}", row.doc, row.source);
+            let hidden = row.hidden.map_or(String::new(), |why| format!(" [{why}]"));
+            let doc = format!("{} [{}]{hidden}", row.doc, row.source);
             text += &(beside("    ", &doc, Some(columns)) + "\n");
         }
     }

@@ -142,7 +142,7 @@ impl Association {
     fn insert_path(&mut self, now: Instant, path: Path) {
         let (id, local, remote) = (path.id, path.local, path.remote);
         self.out.add_path(id);
-        if path.wanted.spurious_losses || self.recovery.rules.sacks.scope == ReportScope::Time {
+        if path.needed.spurious_losses || self.recovery.rules.sacks.scope == ReportScope::Time {
             self.out.watch_for_spurious_losses();
         }
         self.recovery.reset_path(id);

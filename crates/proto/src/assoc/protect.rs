@@ -1,5 +1,5 @@
 //! Protection of packets, its keys, and a peer that lost them.
 
-pub(super) mod doubt;
 pub(super) mod keys;
+pub(super) mod lost_state;
 pub(super) mod protection;

@@ -50,7 +50,8 @@ pub struct Explained {
     /// Where it is specified.
     pub source: &'static str,
     /// Why users leave it alone, such as "repeats ns-2"; `None` for one that users set.
-    pub rarely: Option<&'static str>,
+    #[serde(rename = "rarely")] // the name that scripts know
+    pub hidden: Option<&'static str>,
     /// Its meaning.
     pub doc: &'static str,
 }
@@ -78,7 +79,7 @@ impl Config {
                 default,
                 origin,
                 source: param.source,
-                rarely: param.rarely,
+                hidden: param.hidden,
                 doc: param.doc,
             }
         };
@@ -101,7 +102,7 @@ impl Config {
     pub fn table(&self, rows: Rows, docs: bool) -> String {
         let all = self.explain();
         let is_shown = |row: &&Explained| {
-            rows == Rows::All || row.rarely.is_none() || row.origin == Origin::Override
+            rows == Rows::All || row.hidden.is_none() || row.origin == Origin::Override
         };
         let shown: Vec<_> = all.iter().filter(is_shown).collect();
         let width = |cell: fn(&Explained) -> usize, head: &str| {
@@ -127,8 +128,8 @@ impl Config {
             let allowed = format!("{} ({}) [{}]", row.range, row.unit, row.source);
             text += &format!("{a:name$}  {b:value$}  {c:default$}  {from:8}  {allowed}\n");
             if docs {
-                let rarely = row.rarely.map_or(String::new(), |why| format!(" [{why}]"));
-                text += &format!("{:name$}    {}{rarely}\n", "", row.doc);
+                let hidden = row.hidden.map_or(String::new(), |why| format!(" [{why}]"));
+                text += &format!("{:name$}    {}{hidden}\n", "", row.doc);
             }
         }
         text

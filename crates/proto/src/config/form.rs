@@ -3,7 +3,7 @@
 
 use super::{Config, ConfigError, Preset, Profile};
 use crate::policy::fail::InDoubt;
-use crate::policy::{Policies, Wants, path_set};
+use crate::policy::{Needs, Policies, path_set};
 
 impl Default for Config {
     /// The default of every program and binding, where neither profile nor preset is named: the
@@ -62,15 +62,15 @@ impl Config {
             path_set: path_set::build(self, self.shared_congestion.build(self)),
             rank: self.rank_policy.build(self),
             redundant: self.redundancy.build(self),
-            wants: Wants::default(),
+            needs: Needs::default(),
             in_doubt: InDoubt::default(),
         }
         .settled()
     }
 
     /// The events and questions that its policies want.
-    pub fn wants(&self) -> Wants {
-        self.policies().wants
+    pub fn needs(&self) -> Needs {
+        self.policies().needs
     }
 
     /// A detector is on: of paths that share a bottleneck all but one may be set aside.

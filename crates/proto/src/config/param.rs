@@ -22,7 +22,7 @@ pub struct Param {
     /// The names that it chooses from; empty if it chooses from none.
     pub choices: &'static [&'static str],
     /// Why users leave it alone, such as "repeats ns-2"; `None` for one that users set.
-    pub rarely: Option<&'static str>,
+    pub hidden: Option<&'static str>,
     /// True if TOML writes it without quotes.
     pub(super) bare: bool,
     field: Field,
@@ -56,7 +56,7 @@ impl Param {
             doc: row.doc,
             source: row.source,
             choices: row.choices,
-            rarely: row.rarely,
+            hidden: row.hidden,
             bare: row.bare,
             field,
         }

@@ -23,7 +23,7 @@ pub(super) struct Placed {
 }
 
 /// An entry reads: group and place, doc, `name: family, source, default: its name in the rfc9260
-/// profile`, then the names in other profiles as [`of_profile`] takes them, and `rarely:` as for a
+/// profile`, then the names in other profiles as [`of_profile`] takes them, and `hidden:` as for a
 /// value.
 macro_rules! policies {
     ($(
@@ -31,7 +31,7 @@ macro_rules! policies {
         $(#[doc = $doc:literal])+
         $name:ident: $family:ty, $source:literal,
         default: $default:literal $(, papers: $papers:literal)? $(, ns2: $ns2:literal)?
-        $(, rarely: $rarely:literal)?;
+        $(, hidden: $hidden:literal)?;
     )+) => {
         /// The configuration of an endpoint: a plain value, made from a [`Profile`], a
         /// [`Preset`](super::Preset) and overrides. It has the fields of [`Params`] as its own.
@@ -71,7 +71,7 @@ macro_rules! policies {
         pub(super) static POLICIES: &[Placed] = &[$(Placed {
             row: row!(
                 Config, $group, [$($doc)+], $name: Factory<$family>, "policy", Any, $source
-                $(, rarely: $rarely)?
+                $(, hidden: $hidden)?
             ),
             before: $before,
         }),+];
@@ -129,7 +129,7 @@ policies! {
     /// Policy that finds and recovers losses. standard: by RFC 9260, and with sfr by the CMT paper.
     /// ns2: as ns-2's agents do, with sfr the one for CMT, without it those for one path.
     recovery: dyn LossRecovery, "standard: RFC 9260 §7.2, CMT paper, section III-A; ns2: ns-2 2.35",
-        default: "standard", ns2: "ns2", rarely: "repeats ns-2";
+        default: "standard", ns2: "ns2", hidden: "repeats ns-2";
 
     [Recovery, before "missing_reports"]
     /// Policy that chooses the path of each retransmission.
@@ -166,5 +166,5 @@ policies! {
     /// stream of the greatest priority; fair: all streams alike, by bytes; wfq: by their priorities
     /// as weights. Without message_interleaving a message that has begun is finished first.
     stream_scheduler: dyn StreamScheduler, "RFC 8260 §3; docs/rfc8260.md",
-        default: "fcfs", rarely: "serves programs with several streams";
+        default: "fcfs", hidden: "serves programs with several streams";
 }

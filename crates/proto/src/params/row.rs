@@ -68,7 +68,7 @@ pub(crate) struct Row<Owner> {
     pub(crate) doc: &'static str,
     pub(crate) source: &'static str,
     pub(crate) choices: &'static [&'static str],
-    pub(crate) rarely: Option<&'static str>,
+    pub(crate) hidden: Option<&'static str>,
     pub(crate) allowed: fn() -> String,
     pub(crate) get: fn(&Owner) -> String,
     pub(crate) set: fn(&mut Owner, &str) -> Result<(), ConfigError>,
@@ -91,7 +91,7 @@ pub(crate) use optional;
 /// The [`Row`] of a field.
 macro_rules! row {
     ($owner:ty, $group:ident, [$($doc:literal)+], $name:ident: $type:ty, $unit:expr, $allowed:expr,
-     $source:expr $(, rarely: $rarely:literal)?) => {
+     $source:expr $(, hidden: $hidden:literal)?) => {
         $crate::params::Row::<$owner> {
             name: stringify!($name),
             group: $crate::params::Group::$group,
@@ -99,7 +99,7 @@ macro_rules! row {
             doc: concat!($($doc),+).trim_ascii(),
             source: $source,
             choices: <$type as $crate::params::Setting>::CHOICES,
-            rarely: $crate::params::optional!($($rarely)?),
+            hidden: $crate::params::optional!($($hidden)?),
             allowed: || $crate::params::Allowed::<$type>::describe(&$allowed),
             get: |owner| $crate::params::Setting::print(&owner.$name),
             set: |owner, text| {

@@ -12,7 +12,7 @@ use super::row::{Row, row};
 use super::setting::{Any, OrOff};
 
 /// Under `[Group]`, an entry reads: doc, `name: type, unit, allowed values, source,` and the values
-/// of profiles as [`of_profile`] takes them. `rarely:` ends an entry that users leave alone, and
+/// of profiles as [`of_profile`] takes them. `hidden:` ends an entry that users leave alone, and
 /// says why; `manypath config show` prints it with `--all` only.
 macro_rules! values {
     ($(
@@ -22,7 +22,7 @@ macro_rules! values {
             $name:ident: $type:ty, $unit:literal, $allowed:expr, $source:literal,
             default: $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)?
             $(, ns2: $ns2:expr)? $(, r37: $r37:expr)? $(, r36: $r36:expr)?
-            $(, r35: $r35:expr)? $(, r34: $r34:expr)? $(, rarely: $rarely:literal)?;
+            $(, r35: $r35:expr)? $(, r34: $r34:expr)? $(, hidden: $hidden:literal)?;
         )+
     )+) => {
         /// The values of a configuration: all of it but the policies, which are made from them.
@@ -52,7 +52,7 @@ macro_rules! values {
         /// Every value, in the order they are printed.
         pub(crate) static VALUES: &[Row<Params>] = &[$($(row!(
             Params, $group, [$($doc)+], $name: $type, $unit, $allowed, $source
-            $(, rarely: $rarely)?
+            $(, hidden: $hidden)?
         ),)+)+];
     };
 }
@@ -87,10 +87,10 @@ values! {
         default: secs(60), fast: secs(10);
     /// Weight of a new measurement in SRTT (RTO.Alpha).
     rto_alpha: f64, "ratio", 0.001..=1.0, "RFC 9260 §6.3.1, §16",
-        default: 0.125, rarely: "is a constant of RFC 9260";
+        default: 0.125, hidden: "is a constant of RFC 9260";
     /// Weight of a new measurement in RTTVAR (RTO.Beta).
     rto_beta: f64, "ratio", 0.001..=1.0, "RFC 9260 §6.3.1, §16",
-        default: 0.25, rarely: "is a constant of RFC 9260";
+        default: 0.25, hidden: "is a constant of RFC 9260";
 
     [Handshake]
     /// Retransmissions of INIT or COOKIE ECHO before the attempt is given up
@@ -111,7 +111,7 @@ values! {
     /// Pads repeated INITs to 576 bytes of an IPv4 packet. A peer under a flood may then answer
     /// them whatever its limit (stateless_answers), since its answer is no longer.
     pad_repeated_init: bool, "switch", Any, "implementation; RFC 4820 §4",
-        default: false, fast: true, rarely: "matters where servers are flooded";
+        default: false, fast: true, hidden: "matters where servers are flooded";
     /// Sends queued data together with COOKIE ECHO, as far as whole chunks fit the packet. The data
     /// arrives a round trip sooner, and is repeated with COOKIE ECHO.
     data_with_cookie: bool, "switch", Any, "RFC 9260 §5.1 (C) allows it",
@@ -138,12 +138,12 @@ values! {
     /// Takes the next path for the next attempt of a handshake, and makes the path that is answered
     /// the primary. Off, the first path is the primary.
     handshake_moves_primary: bool, "switch", Any, "implementation; the papers' primary is given",
-        default: true, papers: false, rarely: "repeats the papers";
+        default: true, papers: false, hidden: "repeats the papers";
     /// Makes the side that associates probe every path, that of the handshake too, and send no new
     /// DATA while one of them has not answered. With data_before_verification paths carry SACKs at
     /// once.
     verify_all_paths_first: bool, "switch", Any, "ns-2's SCTP module from release 3.7 on",
-        default: false, ns2: true, r36: false, rarely: "repeats ns-2";
+        default: false, ns2: true, r36: false, hidden: "repeats ns-2";
 
     [Failure]
     /// Consecutive timeouts that a path may have; one more makes it inactive (Path.Max.Retrans,
@@ -157,7 +157,7 @@ values! {
     /// cwnd of a potentially failed path when a HEARTBEAT ACK makes it active: 1 is CMT-PF1, 2 is
     /// CMT-PF2.
     pf_recovery_cwnd: u32, "MTU", 1..=10, "CMT-PF paper, section III-A",
-        default: 1, rarely: "repeats the CMT-PF paper";
+        default: 1, hidden: "repeats the CMT-PF paper";
     /// A path is potentially failed when nothing sent on it is acknowledged for this many RTOs
     /// (chi). Used with failure = mtcp. With ack_path = primary, also how long the primary may
     /// bring no DATA while other paths do.
@@ -189,7 +189,7 @@ values! {
         default: false, fast: true;
     /// Lets new data use a path that is not verified yet.
     data_before_verification: bool, "switch", Any, "RFC 9260 §5.4 forbids it; RFC 2960 allowed it",
-        default: false, papers: true, rarely: "repeats RFC 2960";
+        default: false, papers: true, hidden: "repeats RFC 2960";
 
     [Heartbeats]
     /// Probes idle active paths with HEARTBEATs. Probes that verify a path or bring one back are
@@ -238,11 +238,11 @@ values! {
     /// do not hurry SACKs. Otherwise each packet would draw a SACK, too many for one path. On with
     /// the profile fast and the preset mtcp.
     sack_gaps_wait: bool, "switch", Any, "implementation; RFC 9260 §6.7 says each packet while TSNs are missing",
-        default: false, rarely: "repeats the mTCP paper";
+        default: false, hidden: "repeats the mTCP paper";
     /// Delayed acks for CMT: packets out of order do not hurry SACKs, and each SACK says how many
     /// packets it acknowledges. Needs sfr.
     dac: bool, "switch", Any, "CMT paper, section III-C",
-        default: false, rarely: "repeats the CMT paper";
+        default: false, hidden: "repeats the CMT paper";
     /// Non-renegable SACKs: the receiver also lists TSNs above the cumulative TSN ack that it will
     /// keep whatever happens, and the sender frees them. Used if the peer supports it.
     nr_sack: bool, "switch", Any, "draft-tuexen-tsvwg-sctp-multipath; RFC 9260 has none",
@@ -261,14 +261,14 @@ values! {
     /// Sends the SACK for the first DATA of an association at once: cwnd is smallest then, and the
     /// RTT unknown.
     sack_first_at_once: bool, "switch", Any, "implementation; RFC 2960 §6.2 has no exception",
-        default: true, papers: false, rarely: "repeats RFC 2960";
+        default: true, papers: false, hidden: "repeats RFC 2960";
     /// Acknowledges the packet that fills the last gap at once, like those that arrive while TSNs
     /// are missing. Off, its SACK is delayed like any other.
     sack_filled_gap_at_once: bool, "switch", Any, "implementation; RFC 2960 §6.7 speaks of gaps only",
-        default: true, papers: false, rarely: "repeats RFC 2960";
+        default: true, papers: false, hidden: "repeats RFC 2960";
     /// Sends a SACK at once when a receive buffer that was nearly full has room again.
     window_updates: bool, "switch", Any, "RFC 9260 §6.2; ns-2 2.35 does not",
-        default: true, papers: false, rarely: "repeats ns-2";
+        default: true, papers: false, hidden: "repeats ns-2";
 
     [Congestion]
     /// cwnd of a path before its first data.
@@ -281,57 +281,57 @@ values! {
     /// ssthresh of a path before its first loss.
     initial_ssthresh: InitialSsthresh, "window", Any, "RFC 9260 §7.2.1",
         default: InitialSsthresh::Unlimited, papers: InitialSsthresh::PeerRwnd,
-        ns2: InitialSsthresh::Bytes(65_536), rarely: "repeats RFC 2960";
+        ns2: InitialSsthresh::Bytes(65_536), hidden: "repeats RFC 2960";
     /// Lower bound of ssthresh after a loss.
     ssthresh_floor: Units, "window", Any, "RFC 9260 §7.2.3, §7.2.1; RFC 2960: 2 MTU",
-        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(2), rarely: "repeats RFC 2960";
+        default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(2), hidden: "repeats RFC 2960";
     /// Most that cwnd grows per SACK in slow start (L times PMDCS). A larger limit keeps growth at
     /// one cwnd per RTT when SACKs are few.
     slow_start_increase_max: Units, "window", Any, "RFC 9260 §7.2.1; RFC 3465; RFC 2960: 1 MTU",
         default: Units::Pmdcs(1), fast: Units::Pmdcs(16), papers: Units::Mtu(1), ns2: Units::Pmdcs(1);
     /// cwnd update for CMT: cwnd grows by a pseudo-cumack per path.
     cuc: Cuc, "choice", Any, "CMT paper, section III-B",
-        default: Cuc::Off, rarely: "repeats the CMT paper";
+        default: Cuc::Off, hidden: "repeats the CMT paper";
     /// Most packets that a path sends at once (Max.Burst). 0: no limit.
     max_burst: u32, "packets", 0..=10_000, "RFC 9260 §6.1 (D), §16",
         default: 4, fast: 0;
     /// How Max.Burst limits what is sent.
     max_burst_rule: MaxBurstRule, "choice", Any, "RFC 9260 §6.1 (D); CMT-PF paper, section II-D; ns-2 2.35",
-        default: MaxBurstRule::Rfc9260, papers: MaxBurstRule::PerSack, ns2: MaxBurstRule::AfterFastRetransmit, rarely: "repeats the papers";
+        default: MaxBurstRule::Rfc9260, papers: MaxBurstRule::PerSack, ns2: MaxBurstRule::AfterFastRetransmit, hidden: "repeats the papers";
     /// Spreads the packets of a path over its RTT instead of sending them in bursts.
     pacing: bool, "switch", Any, "implementation",
         default: false, fast: true;
     /// Halves cwnd for every RTO without data, down to ssthresh_floor.
     idle_cwnd_decay: bool, "switch", Any, "RFC 9260 §7.2.1",
-        default: true, rarely: "repeats RFC 2960";
+        default: true, hidden: "repeats RFC 2960";
     /// Lower bound of cwnd as it decays when idle.
     idle_cwnd_floor: Units, "window", Any, "RFC 9260 §7.2.1; RFC 2960: 2 MTU; ns-2 2.35: 4",
         default: Units::Pmdcs(4), papers: Units::Mtu(2), ns2: Units::Pmdcs(4), r37: Units::Pmdcs(2),
-        rarely: "repeats RFC 2960";
+        hidden: "repeats RFC 2960";
     /// Counts a chunk that missing reports made lost as outstanding on its path until it is
     /// acknowledged, as mTCP's pipe does. The ack of a retransmission then makes room on both
     /// paths, and a timeout empties the count of its path. Off, a lost chunk leaves the flight at
     /// once.
     pipe_accounting: bool, "switch", Any, "mTCP paper, section 3.1.2; not RFC 9260 §7.2.4",
-        default: false, rarely: "repeats the mTCP paper";
+        default: false, hidden: "repeats the mTCP paper";
     /// Uses one congestion window for all paths, which every loss cuts, instead of one per path.
     combined_window: bool, "switch", Any, "mTCP paper, section 5.2 (\"combined\")",
-        default: false, rarely: "repeats the mTCP paper";
+        default: false, hidden: "repeats the mTCP paper";
 
     [Recovery]
     /// Release of ns-2's agents whose rules recovery = ns2 has.
     ns2_release: Ns2Release, "choice", Any, "docs of policy::recovery::Rule",
         default: Ns2Release::R38, r37: Ns2Release::R37, r36: Ns2Release::R36,
-        r35: Ns2Release::R35, r34: Ns2Release::R34, rarely: "repeats ns-2";
+        r35: Ns2Release::R35, r34: Ns2Release::R34, hidden: "repeats ns-2";
     /// Rules of ns-2's agents that recovery = ns2 leaves out, to find what each is worth.
     recovery_without: RuleSet, "rules", Any, "docs of policy::recovery::Rule",
-        default: RuleSet::NONE, rarely: "repeats ns-2";
+        default: RuleSet::NONE, hidden: "repeats ns-2";
     /// Missing reports that mark a TSN for fast retransmit.
     missing_reports: u32, "reports", 1..=32, "RFC 9260 §7.2.4; RFC 2960: 4",
-        default: 3, papers: 4, rarely: "repeats RFC 2960";
+        default: 3, papers: 4, hidden: "repeats RFC 2960";
     /// Split fast retransmit (SFR): counts missing reports per path.
     sfr: bool, "switch", Any, "CMT paper, section III-A",
-        default: false, rarely: "repeats the CMT paper";
+        default: false, hidden: "repeats the CMT paper";
     /// Multiple fast retransmit (MFR): missing reports may mark a chunk again after its fast
     /// retransmit, if what was sent later arrives (with sfr, on the same path). Off, only T3-rtx
     /// finds a lost retransmission. Not with all_rtx_alt, whose retransmissions another path may
@@ -342,27 +342,27 @@ values! {
     /// there is another path, to measure the backed-off RTO again. Not with retransmissions on the
     /// same path.
     har: bool, "switch", Any, "retransmission policies paper, section 4.1",
-        default: false, rarely: "repeats the retransmission policies paper";
+        default: false, hidden: "repeats the retransmission policies paper";
     /// Timestamps (TS): packets with DATA or SACK carry a chunk of 12 bytes that also measures the
     /// RTT of retransmissions. DATA chunks are 12 bytes shorter. Used if the peer supports it.
     timestamp: bool, "switch", Any, "retransmission policies paper, section 4.2; RFC 9260 has none",
-        default: false, rarely: "repeats the retransmission policies paper";
+        default: false, hidden: "repeats the retransmission policies paper";
     /// Sends the last outstanding packet again before T3-rtx expires, to draw a SACK.
     tail_loss_probe: bool, "switch", Any, "as RFC 8985 §7 for TCP",
         default: false, fast: true;
     /// Spares TSNs sent less than one SRTT ago when T3-rtx expires.
     rtx_age_heuristic: bool, "switch", Any, "CMT paper, section IV-C",
-        default: false, rarely: "repeats the CMT paper";
+        default: false, hidden: "repeats the CMT paper";
     /// Never cuts the window twice for losses among what was sent before the cut, not even if the
     /// SACK that ends the recovery finds the second loss. Off, that SACK cuts again: after an
     /// overshoot the window is then lower, and fewer retransmissions are lost. With sfr only;
     /// without it a recovery lasts until its exit point is acknowledged. On with the profile fast
     /// and the preset mtcp.
     cut_once_per_flight: bool, "switch", Any, "RFC 9260 §7.2.4 (6) says once; CMT paper",
-        default: false, papers: true, rarely: "repeats the papers";
+        default: false, papers: true, hidden: "repeats the papers";
     /// Which paths may send the one packet of retransmissions that ignores cwnd.
     rtx_past_cwnd: RtxPastCwnd, "choice", Any, "RFC 9260 §7.2.4 (3), §6.3.3 (E3); ns-2 2.35",
-        default: RtxPastCwnd::Any, papers: RtxPastCwnd::Loser, rarely: "repeats the papers";
+        default: RtxPastCwnd::Any, papers: RtxPastCwnd::Loser, hidden: "repeats the papers";
 
     [Paths]
     /// Most paths of an association; further pairs of addresses are ignored.
@@ -387,7 +387,7 @@ values! {
     /// An unused path is taken into use if its score exceeds that of the worst path in use by this
     /// factor.
     path_addition_gain: u32, "factor", 1..=1000, "mTCP paper, section 3.4.2: \"much higher\"",
-        default: 2, rarely: "repeats the mTCP paper";
+        default: 2, hidden: "repeats the mTCP paper";
     /// How long data waits for cheaper paths before a path with a cost carries some, with
     /// rank_policy = overflow; at least four round trips, or ten in slow start. Shorter is faster,
     /// longer is cheaper: a burst that the cheaper paths carry within this time stays on them.
@@ -407,24 +407,24 @@ values! {
     /// Test by which simultaneous fast retransmits are told from chance.
     shared_verdict: SharedVerdict, "choice", Any,
         "mTCP paper, section 3.2.2: its letter is wait, its Tables 3 and 5 are measured",
-        default: SharedVerdict::Measured, fast: SharedVerdict::Sequential, rarely: "repeats the mTCP paper";
+        default: SharedVerdict::Measured, fast: SharedVerdict::Sequential, hidden: "repeats the mTCP paper";
     /// Fraction of the fast retransmits that must coincide for a bottleneck to count as shared
     /// (delta).
     shared_delta: f64, "ratio", 0.01..=1.0, "mTCP paper, sections 3.2.1 and 5.4",
-        default: 0.5, rarely: "repeats the mTCP paper";
+        default: 0.5, hidden: "repeats the mTCP paper";
     /// Probability with which chance may make independent paths look as if they shared a bottleneck
     /// (zeta). A lower one needs more fast retransmits for a verdict.
     shared_zeta: f64, "ratio", 0.0001..=0.99, "mTCP paper, section 3.2.2, without a value",
         default: 0.02, fast: 0.05;
     /// Step of the search for the time by which one path shows a congestion later than another.
     shared_lag_step: Duration, "time", ms(1)..=secs(1), "mTCP paper, section 3.2.2, without a value",
-        default: ms(10), rarely: "repeats the mTCP paper";
+        default: ms(10), hidden: "repeats the mTCP paper";
 
     [Redundancy]
     /// Consecutive flights without a timeout after which msacmt_rtv2 leaves redundancy for new data
     /// on all paths, or ranks the paths again.
     redundancy_review: u32, "flights", 1..=10_000, "MSACMT-RTv2 paper, section 3.1: 10",
-        default: 10, rarely: "repeats the MSACMT-RTv2 paper";
+        default: 10, hidden: "repeats the MSACMT-RTv2 paper";
     /// When msacmt_rtv2 returns to redundancy: only after a failure (keep), or also after each
     /// review of all paths (restart), which come less often while the order of the paths stays the
     /// same (dynamic).
@@ -432,7 +432,7 @@ values! {
         default: RedundancyCycle::Keep;
     /// Quality that comes first when msacmt_rt, msacmt_rt_once and msacmt_rtv2 rank paths.
     redundancy_order: RedundancyOrder, "choice", Any, "MSACMT-RTv2 paper, section 3.1: rtt",
-        default: RedundancyOrder::Rtt, rarely: "repeats the MSACMT-RTv2 paper";
+        default: RedundancyOrder::Rtt, hidden: "repeats the MSACMT-RTv2 paper";
 
     [Buffers]
     /// Receive buffer of an association, at most. Its free part is advertised as a_rwnd.
@@ -441,7 +441,7 @@ values! {
     /// Receive buffer in the beginning, if less. It grows with what the application reads in a
     /// round-trip time and with what paths bring out of order, as far as the endpoint has memory.
     receive_buffer_initial: usize, "bytes", 1500..=2 * GIB, "implementation",
-        default: 2 * GIB, rarely: "buffers grow by themselves";
+        default: 2 * GIB, hidden: "buffers grow by themselves";
     /// Send buffer of an association, at most: user data that is queued or not yet acknowledged.
     /// Sending waits while it is full.
     send_buffer: usize, "bytes", 1500..=2 * GIB, "implementation",
@@ -449,7 +449,7 @@ values! {
     /// Send buffer in the beginning, if less. It grows to twice of what is in flight, as far as the
     /// endpoint has memory.
     send_buffer_initial: usize, "bytes", 1500..=2 * GIB, "implementation",
-        default: 2 * GIB, rarely: "buffers grow by themselves";
+        default: 2 * GIB, hidden: "buffers grow by themselves";
 
     [Packets]
     /// IP MTU of a path: IP header, UDP header if any, and SCTP packet. With pmtu_discovery, the
@@ -466,31 +466,31 @@ values! {
         default: 9000;
     /// Most user data in one DATA chunk. Off: as much as fits the MTU.
     pmdcs_limit: Option<usize>, "bytes", OrOff(64..=65_487), "RFC 9260 §6.9; papers: 1468-byte chunks",
-        default: None, papers: Some(1452), rarely: "repeats the papers";
+        default: None, papers: Some(1452), hidden: "repeats the papers";
     /// Sends packets in UDP datagrams, whose header counts in the MTU. Always on over sockets.
     udp_encapsulation: bool, "switch", Any, "RFC 6951",
         default: true, papers: false;
     /// Computes and checks the CRC32c of packets. Off only on simulated networks, where nothing
     /// damages a packet unseen; sockets refuse it.
     checksum: bool, "switch", Any, "RFC 9260 §6.8",
-        default: true, rarely: "serves the simulator";
+        default: true, hidden: "serves the simulator";
     /// Interleaves messages of different streams, if the peer wants that, too: user data travels in
     /// I-DATA chunks, which are 4 bytes longer than DATA. A long message on one stream then does
     /// not hold up those of others, if stream_scheduler is another one than fcfs. Messages that are
     /// too long to be delivered whole are delivered in parts, and these alternate, too.
     message_interleaving: bool, "switch", Any, "RFC 8260 §2; docs/rfc8260.md",
-        default: false, rarely: "serves programs with several streams";
+        default: false, hidden: "serves programs with several streams";
 
     [Keys]
     /// Ends an association whose peer has not shown within this time that it has the right keys.
     key_timeout: Duration, "time", ms(100)..=secs(600), "implementation",
-        default: secs(15), rarely: "is best left alone";
+        default: secs(15), hidden: "is best left alone";
     /// Associations that peers have opened and whose key management is not complete, at most: half
     /// as many of one network (/24, or /64 of IPv6), a quarter of one address. A newer one takes
     /// the place of the oldest of its own address or network, or of the largest network, so that
     /// peers who never complete it keep nobody out.
     key_managements_max: u32, "associations", 1..=65_536, "implementation",
-        default: 256, rarely: "is best left alone";
+        default: 256, hidden: "is best left alone";
     /// Packets that one key protects before it is replaced.
     rekey_packets: u32, "packets", 10..=16_777_216, "RFC 9147 §4.5.3: 2^24.5 packets with AES-GCM",
         default: 1 << 20;
@@ -499,5 +499,5 @@ values! {
         "draft-porfiri-tsvwg-sctp-dtls-handshake, Rekeying Policy: an hour", default: Some(HOUR);
     /// Time for which replaced keys still open packets of slow paths.
     old_keys_kept: Duration, "time", ms(100)..=secs(600),
-        "draft-porfiri-tsvwg-sctp-dtls-handshake, Drain Timer: 120 s", default: secs(120), rarely: "is best left alone";
+        "draft-porfiri-tsvwg-sctp-dtls-handshake, Drain Timer: 120 s", default: secs(120), hidden: "is best left alone";
 }

@@ -6,7 +6,7 @@ use super::Path;
 use crate::config::Config;
 use crate::policy::cc::{Delivery, SentPacket};
 use crate::time::Instant;
-use crate::tx::{PathDigest, Via};
+use crate::tx::{PathDigest, SackArrival};
 
 impl Path {
     /// A packet with DATA chunks was sent. `in_flight` is what was in flight before it and what is
@@ -42,7 +42,7 @@ impl Path {
         &mut self,
         config: &Config,
         now: Instant,
-        (facts, is_full, via): (&PathDigest, bool, Option<Via>),
+        (facts, is_full, via): (&PathDigest, bool, Option<SackArrival>),
         (in_flight, earliest): (usize, Option<u64>),
     ) {
         let limits = self.limits(config);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::policy::cc::{LostPacket, RateSample};
 use crate::time::Instant;
-use crate::tx::Via;
+use crate::tx::SackArrival;
 
 /// A packet with DATA chunks, and the state of its path when it was sent.
 #[derive(Copy, Clone, Debug)]
@@ -15,7 +15,7 @@ struct Packet {
     sent_at: Instant,
     total: u64,
     total_at: Instant,
-    total_via: Option<Via>,
+    total_via: Option<SackArrival>,
     first_sent_at: Instant,
     lost: u64,
     in_flight: usize,
@@ -34,7 +34,7 @@ pub(crate) struct DeliveryRate {
     /// Deviation: the draft takes the time of the latest SACK that acknowledged something here.
     total: u64,
     total_at: Instant,
-    total_via: Option<Via>,
+    total_via: Option<SackArrival>,
     lost: u64,
     /// When the latest packet acknowledged was sent (C.first_send_time).
     first_sent_at: Instant,
@@ -108,7 +108,7 @@ impl DeliveryRate {
         &mut self,
         now: Instant,
         bytes: usize,
-        (rtt, via): (Option<Duration>, Option<Via>),
+        (rtt, via): (Option<Duration>, Option<SackArrival>),
     ) {
         self.total += bytes as u64;
         (self.total_at, self.total_via) = (now, via);
@@ -155,7 +155,8 @@ impl DeliveryRate {
         // A shorter interval is that of a retransmission, and the original was acknowledged.
         let is_long = self.min_rtt.is_some_and(|min| interval >= min) && !interval.is_zero();
         // The time between SACKs of two paths contains the difference of the ways back.
-        let is_alike = |via: Via| self.total_via.is_some_and(|last| via.is_alike(last, interval));
+        let is_alike =
+            |via: SackArrival| self.total_via.is_some_and(|last| via.is_alike(last, interval));
         let is_measured = is_long && packet.total_via.is_none_or(is_alike);
         let rate = if is_measured { delivered as f64 / interval.as_secs_f64() } else { 0.0 };
         Some(RateSample {
@@ -193,12 +194,12 @@ mod tests {
     use super::*;
     use crate::view::PathId;
 
-    const NEAR: Option<Via> = via(0, 20);
-    const FAR: Option<Via> = via(1, 30);
+    const NEAR: Option<SackArrival> = via(0, 20);
+    const FAR: Option<SackArrival> = via(1, 30);
 
     /// A path with the shortest round-trip time in milliseconds.
-    const fn via(path: u8, rtt_min: u64) -> Option<Via> {
-        Some(Via { path: PathId(path), rtt_min: Some(Duration::from_millis(rtt_min)) })
+    const fn via(path: u8, rtt_min: u64) -> Option<SackArrival> {
+        Some(SackArrival { path: PathId(path), rtt_min: Some(Duration::from_millis(rtt_min)) })
     }
 
     fn at(ms: u64) -> Instant {

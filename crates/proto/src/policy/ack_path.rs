@@ -6,17 +6,17 @@ mod primary;
 pub use last_received::LastReceived;
 pub use primary::Primary;
 
-use super::{PolicyCx, Wants, registry};
+use super::{Needs, PolicyCx, registry};
 use crate::params::Params;
 use crate::time::Instant;
 use crate::view::{PathId, PathView};
 
 /// Chooses where a SACK goes.
 pub trait AckPathPolicy: std::fmt::Debug + Send {
-    /// Of [`Wants`], `sack_paths` and `sack_path_chunks` are its own. The first is false if it
+    /// Of [`Needs`], `sack_paths` and `sack_path_chunks` are its own. The first is false if it
     /// always chooses `last_data`, whatever the paths are like; the second is true if it elects.
-    fn wants(&self) -> Wants {
-        Wants { sack_paths: true, sack_path_chunks: self.elects(), ..Wants::default() }
+    fn needs(&self) -> Needs {
+        Needs { sack_paths: true, sack_path_chunks: self.elects(), ..Needs::default() }
     }
 
     /// The path for a SACK; `last_data` is the path on which the latest DATA arrived. `None` leaves

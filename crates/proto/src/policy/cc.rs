@@ -70,7 +70,7 @@ pub struct AckFacts<'a> {
     /// When the SACK arrived.
     pub now: Instant,
     /// The round-trip time of the latest chunk acknowledged, if it was sent once. Measured for
-    /// controllers that [want](WantedFacts::rtt) it; for others now and then.
+    /// controllers that [want](NeededFacts::rtt) it; for others now and then.
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
@@ -79,7 +79,7 @@ pub struct AckFacts<'a> {
     /// The latest transmission of the association when the SACK arrived, in the same order.
     pub latest_sent: u64,
     /// The windows of all paths that carry data, this one's included, in the order of their ids.
-    /// Empty unless the controller [wants](WantedFacts::paths) them.
+    /// Empty unless the controller [needs](NeededFacts::paths) them.
     pub paths: &'a [PathWindow],
 }
 
@@ -105,11 +105,11 @@ impl PathWindow {
     }
 }
 
-/// The facts that a controller wants in addition to those of every SACK. The engine gathers them
+/// The facts that a controller needs in addition to those of every SACK. The engine gathers them
 /// for no others.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct WantedFacts {
+pub struct NeededFacts {
     /// A round-trip time from each SACK, not only one in a round trip.
     pub rtt: bool,
     /// The windows of all paths: for controllers that are coupled.
@@ -141,14 +141,14 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     fn on_losses(&mut self, _window: Window) {}
 
     /// The window after all losses since [`on_losses`](Self::on_losses) turned out to be none: the
-    /// packets were only late. Called for controllers that [want](WantedFacts::spurious_losses) it.
+    /// packets were only late. Called for controllers that [want](NeededFacts::spurious_losses) it.
     fn on_spurious_losses(&mut self, window: Window) -> Window {
         window
     }
 
-    /// The facts that it wants. The engine asks when it adds the path.
-    fn wants(&self) -> WantedFacts {
-        WantedFacts::default()
+    /// The facts that it needs. The engine asks when it adds the path.
+    fn needs(&self) -> NeededFacts {
+        NeededFacts::default()
     }
 
     /// The model of a controller that follows what the path delivers, rather than losses. The

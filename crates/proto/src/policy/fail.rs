@@ -10,7 +10,7 @@ pub use pmr::Pmr;
 
 use std::time::Duration;
 
-use super::{PolicyCx, Wants, registry};
+use super::{Needs, PolicyCx, registry};
 use crate::params::Params;
 use crate::view::{PathId, PathState, PathView};
 
@@ -67,10 +67,10 @@ impl InDoubt {
 
 /// Decides the state of paths from timeouts, heartbeat acks and silence.
 pub trait FailurePolicy: std::fmt::Debug + Send {
-    /// Of [`Wants`], `silence` and `sack_path_chunks` are its own: paths fail by silence, and the
+    /// Of [`Needs`], `silence` and `sack_path_chunks` are its own: paths fail by silence, and the
     /// path of the peer's SACKs has to be known to tell which.
-    fn wants(&self) -> Wants {
-        Wants::default()
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     /// The treatment of paths in doubt. Asked once.

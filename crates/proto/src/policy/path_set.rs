@@ -13,7 +13,7 @@ pub mod shared;
 pub use all::All;
 pub use mtcp::Mtcp;
 
-use super::{PolicyCx, Wants};
+use super::{Needs, PolicyCx};
 use crate::overlay::Route;
 use crate::params::Params;
 use crate::time::Instant;
@@ -96,9 +96,9 @@ pub enum Decision {
 
 /// Decides which of the paths that work carry data.
 pub trait PathSet: std::fmt::Debug + Send {
-    /// Of [`Wants`], `bottlenecks`, `delays` and `review` are its own.
-    fn wants(&self) -> Wants {
-        Wants::default()
+    /// Of [`Needs`], `bottlenecks`, `delays` and `review` are its own.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     /// A path exists from now on.

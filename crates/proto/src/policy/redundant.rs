@@ -13,7 +13,7 @@ pub use msacmt_rt_once::MsacmtRtOnce;
 pub use msacmt_rtv2::MsacmtRtv2;
 pub use off::Off;
 
-use super::{PolicyCx, Wants, registry};
+use super::{Needs, PolicyCx, registry};
 use crate::view::PathId;
 
 /// One path sends again what another sends, and no new data.
@@ -31,9 +31,9 @@ pub struct Cover {
 /// moment; the next one begins when all of it is acknowledged, or found missing and sent again. It
 /// failed if T3-rtx expired meanwhile.
 pub trait RedundancyPolicy: std::fmt::Debug + Send {
-    /// Of [`Wants`], `roles` is its own: false for a policy that never duplicates anything.
-    fn wants(&self) -> Wants {
-        Wants { roles: true, ..Wants::default() }
+    /// Of [`Needs`], `roles` is its own: false for a policy that never duplicates anything.
+    fn needs(&self) -> Needs {
+        Needs { roles: true, ..Needs::default() }
     }
 
     /// The paths' roles from now on. Asked before anything is sent, after what happened was told.

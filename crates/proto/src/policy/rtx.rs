@@ -67,7 +67,7 @@ pub trait RtxPolicy: std::fmt::Debug + Send {
 
     /// True if it goes by the loss rates of paths and the paper's simulation knew the true ones. A
     /// simulator then tells them; elsewhere they are measured.
-    fn wants_true_loss(&self) -> bool {
+    fn needs_true_loss(&self) -> bool {
         false
     }
 }

@@ -1,11 +1,11 @@
 //! Outstanding TSNs: sent, and not yet acknowledged cumulatively.
 
-pub(super) mod extra;
 pub(super) mod flight;
 pub(super) mod marked;
 pub(super) mod pipe;
 pub(super) mod ranges;
 pub(super) mod ring;
+pub(super) mod second_transmission;
 pub(super) mod virtual_queue;
 
 use std::collections::VecDeque;
@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use manypath_wire::Tsn;
 
 use super::Fragment;
-use super::outstanding::extra::Extra;
 use super::outstanding::ranges::TsnRanges;
 use super::outstanding::ring::{Ring, Sent, TsnState};
+use super::outstanding::second_transmission::SecondTransmissions;
 use super::outstanding::virtual_queue::VirtualQueue;
 use super::sack::cuc::PseudoCumacks;
 use super::sack::doubts::{Doubts, Episode};
@@ -46,7 +46,7 @@ pub(super) struct PathQueues {
     /// The latest losses.
     pub(super) episode: Episode,
     /// Transmissions on the path beside those that the records of chunks speak of.
-    pub(super) extra: Extra,
+    pub(super) extra: SecondTransmissions,
 }
 
 /// All outstanding TSNs of an association, and the transmissions on each path.

@@ -164,7 +164,7 @@ impl Association {
                 &self.listed_addresses(),
                 None,
                 self.key_management().cloned(),
-                self.policies.wants.sack_path_chunks,
+                self.policies.needs.sack_path_chunks,
             )
             .into_iter()
             .collect::<Params>(),

@@ -8,7 +8,7 @@ use super::question::{Question, Questions};
 use crate::assoc::paths::is_to_be_known;
 use crate::assoc::recover::outage::is_known;
 use crate::assoc::recover::timeout::TimeoutCause;
-use crate::assoc::send::draft::Draft;
+use crate::assoc::send::outgoing::OutgoingPacket;
 use crate::assoc::{Association, PathTimer, Timer};
 use crate::datagram::Transmit;
 use crate::path::{Path, Probe};
@@ -364,7 +364,7 @@ impl Association {
         let id = self.paths.iter().find(|p| p.heartbeat_due && self.may_probe(p))?.id;
         let info = self.new_probe(now, id);
         let max = self.paths.get(id)?.max_packet;
-        let mut packet = Draft::new(buf, self.ends.header(), max, self.seals());
+        let mut packet = OutgoingPacket::new(buf, self.ends.header(), max, self.seals());
         packet.push_heartbeat(&info);
         let len = self.finish(packet)?;
         let p = self.paths.get_mut(id)?;

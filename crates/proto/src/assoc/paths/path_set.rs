@@ -55,7 +55,7 @@ impl Association {
 
     /// A path enters fast retransmit: does it share a bottleneck with another?
     pub(crate) fn look_for_shared_bottleneck(&mut self, now: Instant, id: PathId) {
-        if self.policies.wants.bottlenecks {
+        if self.policies.needs.bottlenecks {
             self.ask_detector(now, |set, cx, paths| set.on_fast_retransmit(cx, paths, id));
         }
     }
@@ -84,14 +84,14 @@ impl Association {
 
     /// Data is sent: paths are to be reviewed after some time.
     pub(crate) fn start_review(&mut self, now: Instant) {
-        if let Some(interval) = self.policies.wants.review {
+        if let Some(interval) = self.policies.needs.review {
             self.timers.start(Timer::Assoc(AssocTimer::Review), now + interval);
         }
     }
 
     /// The time between reviews has passed.
     pub(crate) fn review_paths(&mut self, now: Instant) {
-        let (Some(interval), true) = (self.policies.wants.review, self.state.is_open()) else {
+        let (Some(interval), true) = (self.policies.needs.review, self.state.is_open()) else {
             return;
         };
         let made = self.ask_path_set(now, |set, paths| set.review(paths));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes};
 use manypath_wire::Tsn;
 
-use crate::assoc::send::draft::Draft;
+use crate::assoc::send::outgoing::OutgoingPacket;
 use crate::assoc::{Association, LinkMtus, PathTimer, Timer};
 use crate::datagram::Transmit;
 use crate::event::Event;
@@ -132,7 +132,7 @@ impl Association {
         let nonce = self.size_search.rng.next_u64();
         let p = self.paths.get_mut(id)?;
         let len = p.pmtu.take_due(nonce)? - p.headers(&self.config);
-        let mut packet = Draft::new(buf, self.ends.header(), len, self.seals());
+        let mut packet = OutgoingPacket::new(buf, self.ends.header(), len, self.seals());
         packet.push_heartbeat(&size_probe_info(nonce, id));
         packet.push_pad_to(len);
         let len = self.finish(packet)?;

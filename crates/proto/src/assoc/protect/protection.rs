@@ -8,7 +8,7 @@
 //! | with keys | protected; earlier messages again in plain | protected; some control in plain |
 //! | the peer has shown its keys | protected | protected |
 //!
-//! [`keys`](super::keys) runs the key management, [`draft`](crate::assoc::send::draft) seals
+//! [`keys`](super::keys) runs the key management, [`outgoing`](crate::assoc::send::outgoing) seals
 //! packets.
 
 use std::ops::Range;
@@ -22,7 +22,7 @@ use manypath_wire::{
     into_chunks_of,
 };
 
-use super::doubt::Doubt;
+use super::lost_state::LostState;
 use crate::assoc::Association;
 use crate::assoc::state::State;
 use crate::time::Instant;
@@ -57,7 +57,7 @@ pub(crate) struct Protection {
     /// One was sent again after there were keys: the peer may have had none until then.
     pub(super) repeated_in_plain: bool,
     pub(crate) deadlines: Deadlines,
-    pub(crate) doubt: Doubt,
+    pub(crate) lost_state: LostState,
     /// The sealed packet that ended the association.
     last_words: Option<Bytes>,
     /// The beginning of a message of the peer's key management.
@@ -112,7 +112,7 @@ impl Protection {
             last_in_plain: None,
             repeated_in_plain: false,
             deadlines: Deadlines::default(),
-            doubt: Doubt::default(),
+            lost_state: LostState::default(),
             last_words: None,
             message: Vec::new(),
         }

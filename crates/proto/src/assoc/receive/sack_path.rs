@@ -70,13 +70,13 @@ impl SackPaths {
 /// True if an end that accepts an association announces SACK PATH chunks, given what the peer
 /// announced. An end that connects announces them if its policies want them.
 pub(crate) fn answers_sack_path(config: &Config, peer_knows: bool) -> bool {
-    (config.ack_path_as_asked && peer_knows) || config.wants().sack_path_chunks
+    (config.ack_path_as_asked && peer_knows) || config.needs().sack_path_chunks
 }
 
 impl Association {
     /// Uses SACK PATH chunks from now on if both ends announced them.
     pub(crate) fn agree_on_sack_path(&mut self, peer_knows: bool) {
-        self.agreed.sack_paths.agreed = self.policies.wants.sack_path_chunks && peer_knows;
+        self.agreed.sack_paths.agreed = self.policies.needs.sack_path_chunks && peer_knows;
     }
 
     /// Does as a peer asks that opened the association and announced SACK PATH chunks: all SACKs

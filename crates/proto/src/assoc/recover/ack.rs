@@ -12,7 +12,7 @@ use crate::path::Path;
 use crate::policy::cc::{AckFacts, PathWindow};
 use crate::policy::recovery::{PathFacts, ReportScope, Rules};
 use crate::time::Instant;
-use crate::tx::{AckRules, PathDigest, SackError, Via};
+use crate::tx::{AckRules, PathDigest, SackArrival, SackError};
 use crate::view::{PathId, PathState};
 
 impl Association {
@@ -47,7 +47,7 @@ impl Association {
             self.paths.iter_mut().for_each(|p| p.decay_in_silence(config, recovery, now, false));
         }
         let is_full = self.is_report_full(sack);
-        let via = via.map(|path| Via { path, rtt_min: self.least_rtt(path) });
+        let via = via.map(|path| SackArrival { path, rtt_min: self.least_rtt(path) });
         let rules = AckRules {
             is_full,
             by: &self.recovery.rules,
@@ -91,7 +91,7 @@ impl Association {
 
     /// Acts on what a SACK says, or on losses found without one. Both are in `digest`. The flag
     /// says that the SACK is full; `via` is the path on which it came.
-    fn on_digest(&mut self, now: Instant, sack: Option<(&Sack, bool)>, via: Option<Via>) {
+    fn on_digest(&mut self, now: Instant, sack: Option<(&Sack, bool)>, via: Option<SackArrival>) {
         let is_full = sack.is_some_and(|(_, is_full)| is_full);
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
@@ -130,7 +130,7 @@ impl Association {
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
         self.go_on_with_ack_test(released, &paths);
         self.digest.paths = paths;
-        if self.policies.wants.roles {
+        if self.policies.needs.roles {
             self.note_flights();
         }
         if is_fast_retransmit {
@@ -178,7 +178,7 @@ impl Association {
         now: Instant,
         id: PathId,
         facts: &PathDigest,
-        (is_full, via): (bool, Option<Via>),
+        (is_full, via): (bool, Option<SackArrival>),
     ) {
         let config = &*self.config;
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
@@ -241,7 +241,7 @@ impl Association {
         self.share_window(id);
         if facts.newly_acked_bytes > 0 {
             self.data_acked_on(now, id, facts);
-            if self.policies.wants.silence {
+            if self.policies.needs.silence {
                 self.renew_silence(now, id);
             }
         }
@@ -259,7 +259,7 @@ impl Association {
         if verdict.cuts {
             self.look_for_shared_bottleneck(now, id);
         }
-        if self.policies.wants.delays {
+        if self.policies.needs.delays {
             self.policies.path_set.on_fates(id, facts.chunks_sent_here, lost);
         }
         if let Some(sent_at) = facts.latest_sent_at {
@@ -269,7 +269,7 @@ impl Association {
 
     /// The windows of all paths that carry data, if the congestion control of a path wants them.
     fn windows_for(&self, id: PathId, grows: bool) -> SmallVec<[PathWindow; 4]> {
-        if !grows || !self.paths.get(id).is_some_and(|p| p.wanted.paths) {
+        if !grows || !self.paths.get(id).is_some_and(|p| p.needed.paths) {
             return SmallVec::new();
         }
         let carries = |p: &&Path| p.id == id || p.usable && p.last_data_sent.is_some();

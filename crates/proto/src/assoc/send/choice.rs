@@ -30,8 +30,8 @@ impl Association {
     /// False if there is nothing to choose from. Assigns the paths' roles first, which a choice
     /// depends on.
     pub(super) fn may_have_data(&mut self, now: Instant) -> bool {
-        let may_copy = self.policies.wants.roles && self.may_copy(now);
-        let may_be_late = self.policies.wants.late_copies && !self.out.is_empty();
+        let may_copy = self.policies.needs.roles && self.may_copy(now);
+        let may_be_late = self.policies.needs.late_copies && !self.out.is_empty();
         !self.queue.is_empty() || self.out.may_have_marked() || may_copy || may_be_late
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use manypath_wire::{COMMON_HEADER_LEN, ErrorCause, PacketBuilder, SackPath, Tsn};
 
-use super::draft::Draft;
+use super::outgoing::OutgoingPacket;
 use crate::assoc::Association;
 use crate::assoc::state::State;
 use crate::datagram::Transmit;
@@ -97,7 +97,7 @@ impl Association {
         };
         let cum_tsn = self.rx.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
         let is_sealed = self.seals() && !c.is_of_handshake();
-        let mut packet = Draft::new(buf, header, max, is_sealed);
+        let mut packet = OutgoingPacket::new(buf, header, max, is_sealed);
         let fits = match &c {
             Control::Init { .. } => packet.push_init(&self.init_chunk(room)),
             Control::CookieEcho => match &self.state {

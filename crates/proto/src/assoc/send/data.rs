@@ -94,7 +94,7 @@ impl Association {
         }
         let Some(p) = self.paths.get_mut(path) else { return true };
         self.recovery.past_cwnd.use_on(path);
-        p.counters.retransmissions += u64::from(!self.ack_test.sends(tsn));
+        p.counters.retransmissions += u64::from(!self.false_acks.sends(tsn));
         p.counters.data_chunks_sent += 1;
         if restarts_t3 {
             // RFC 9260 §7.2.4, point 4: fast retransmit of the path's earliest chunk restarts
@@ -143,7 +143,7 @@ impl Association {
             self.timers.start(Timer::Path(path, PathTimer::T3Rtx), now + t3_rtx);
         }
         self.arm_tail_loss_probe(now, path);
-        if self.policies.wants.silence {
+        if self.policies.needs.silence {
             self.start_silence(now, path);
         }
         self.start_review(now);

@@ -4,7 +4,7 @@
 use manypath_wire::{PacketBuilder, Tsn};
 
 use super::choice::Choice;
-use super::draft::Draft;
+use super::outgoing::OutgoingPacket;
 use crate::assoc::{AssocTimer, Association, Timer};
 use crate::datagram::Transmit;
 use crate::time::Instant;
@@ -73,7 +73,7 @@ impl Association {
 
     fn sack_path(&mut self, now: Instant) -> Option<PathId> {
         let last = self.rx.receiver.as_ref()?.last_data;
-        let chosen = match self.policies.wants.sack_paths {
+        let chosen = match self.policies.needs.sack_paths {
             true => self.decide(now, |policies, cx| policies.ack_path.choose(cx, last)),
             false => last,
         };
@@ -149,7 +149,7 @@ impl Association {
     ) -> Option<usize> {
         let in_plain = first.is_some_and(|choice| self.goes_in_plain(choice));
         let is_sealed = self.seals() && !in_plain;
-        let mut packet = Draft::new(buf, self.ends.header(), limit, is_sealed);
+        let mut packet = OutgoingPacket::new(buf, self.ends.header(), limit, is_sealed);
         if let Some(timestamps) =
             self.agreed.timestamps.as_mut().filter(|_| with_sack || first.is_some())
         {

@@ -147,14 +147,14 @@ impl Association {
     /// Late chunks may be copied, and were not too many yet.
     fn may_copy_late(&self) -> bool {
         let limit = LATE_BYTES + self.stats.bytes_acked / LATE_SHARE;
-        self.policies.wants.late_copies && self.redundancy.copied_bytes < limit
+        self.policies.needs.late_copies && self.redundancy.copied_bytes < limit
     }
 
     /// The earliest overdue chunk that was not copied yet, and another path with room. A chunk is
     /// overdue if it is under way for two round-trip times of its path while the receiver waits.
     /// The copy comes before new data, which would have to wait, too.
     pub(super) fn choose_overdue(&self, now: Instant) -> Option<(PathId, Tsn)> {
-        if !self.policies.wants.late_copies {
+        if !self.policies.needs.late_copies {
             return None;
         }
         let Awaited { path: slow, patience, overdue_at } = self.awaited()?;
@@ -182,7 +182,7 @@ impl Association {
     /// Nothing can be sent. Looks again when what the receiver waits for is overdue, or, if it is,
     /// when a pacer lets it go: at the end of a transfer nothing else may happen before T3-rtx.
     pub(super) fn wait_for_overdue(&mut self, now: Instant) {
-        if !self.policies.wants.late_copies {
+        if !self.policies.needs.late_copies {
             return;
         }
         let Some(Awaited { path: slow, overdue_at, .. }) = self.awaited() else { return };
@@ -235,7 +235,7 @@ impl Association {
     ) -> bool {
         let Some(sent) = self.out.get(tsn) else { return false };
         // The SACK is to come back on the path of the copy, not on the slower one.
-        let asks = match self.policies.wants.late_copies {
+        let asks = match self.policies.needs.late_copies {
             true => DataFlags::IMMEDIATE,
             false => DataFlags::default(),
         };
@@ -247,7 +247,7 @@ impl Association {
         if self.redundancy.to_copy.front() == Some(&tsn) {
             self.redundancy.to_copy.pop_front();
         }
-        self.ack_test.sends_early(tsn);
+        self.false_acks.sends_early(tsn);
         self.out.copy(tsn, path, now);
         if let Some(p) = self.paths.get_mut(path) {
             p.counters.data_chunks_sent += 1;

@@ -1,7 +1,7 @@
 //! SACKs return to where the data came from (RFC 9260 §6.4).
 
 use super::AckPathPolicy;
-use crate::policy::{PolicyCx, Wants};
+use crate::policy::{Needs, PolicyCx};
 use crate::view::PathId;
 
 /// A SACK takes the path of the DATA it answers, whatever the state of that path: what came from
@@ -10,8 +10,8 @@ use crate::view::PathId;
 pub struct LastReceived;
 
 impl AckPathPolicy for LastReceived {
-    fn wants(&self) -> Wants {
-        Wants::default()
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     fn choose(&mut self, _cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {

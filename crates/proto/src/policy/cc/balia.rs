@@ -5,7 +5,7 @@
 //! Slow start and timeouts are those of RFC 9260, for each path.
 
 use super::coupled::{Coupled, rates};
-use super::{AckFacts, CongestionControl, Limits, Rfc9260, WantedFacts, Window};
+use super::{AckFacts, CongestionControl, Limits, NeededFacts, Rfc9260, Window};
 
 /// The most that a loss takes, in halves of the window.
 const CUT_MAX: f64 = 1.5;
@@ -55,8 +55,8 @@ impl CongestionControl for Balia {
         Rfc9260.on_timeout(window, limits)
     }
 
-    fn wants(&self) -> WantedFacts {
-        Coupled::wants()
+    fn needs(&self) -> NeededFacts {
+        Coupled::needs()
     }
 }
 

@@ -21,7 +21,7 @@ mod undo;
 use std::time::Duration;
 
 use super::model::{Delivery, LostPacket, Model, Pace, RateSample, SentPacket};
-use super::{AckFacts, CongestionControl, Limits, WantedFacts, Window};
+use super::{AckFacts, CongestionControl, Limits, NeededFacts, Window};
 use crate::rng::Rng;
 use crate::time::Instant;
 use crate::view::Estimate;
@@ -454,8 +454,8 @@ impl CongestionControl for Bbr {
         self.restore_state(window)
     }
 
-    fn wants(&self) -> WantedFacts {
-        WantedFacts { spurious_losses: true, ..WantedFacts::default() }
+    fn needs(&self) -> NeededFacts {
+        NeededFacts { spurious_losses: true, ..NeededFacts::default() }
     }
 
     fn model(&mut self) -> Option<&mut dyn Model> {

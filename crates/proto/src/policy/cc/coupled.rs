@@ -3,7 +3,7 @@
 //! Only the growth in congestion avoidance, and for some the cut, depends on other paths.
 
 use super::used_up::UsedUp;
-use super::{AckFacts, Limits, PathWindow, WantedFacts, Window};
+use super::{AckFacts, Limits, NeededFacts, PathWindow, Window};
 
 /// The growth of one path.
 #[derive(Debug, Default)]
@@ -15,8 +15,8 @@ pub(super) struct Coupled {
 
 impl Coupled {
     /// The windows of the other paths.
-    pub(super) fn wants() -> WantedFacts {
-        WantedFacts { paths: true, ..WantedFacts::default() }
+    pub(super) fn needs() -> NeededFacts {
+        NeededFacts { paths: true, ..NeededFacts::default() }
     }
 
     /// The window after a SACK. `per_byte` is the growth in congestion avoidance, in packets for

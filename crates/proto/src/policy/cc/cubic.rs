@@ -13,7 +13,7 @@ mod epoch;
 mod hystart;
 
 use super::used_up::UsedUp;
-use super::{AckFacts, CongestionControl, Limits, WantedFacts, Window};
+use super::{AckFacts, CongestionControl, Limits, NeededFacts, Window};
 use crate::time::Instant;
 use epoch::Epoch;
 use hystart::HyStart;
@@ -177,8 +177,8 @@ impl CongestionControl for Cubic {
         undo.window
     }
 
-    fn wants(&self) -> WantedFacts {
-        WantedFacts { rtt: true, spurious_losses: true, ..WantedFacts::default() }
+    fn needs(&self) -> NeededFacts {
+        NeededFacts { rtt: true, spurious_losses: true, ..NeededFacts::default() }
     }
 }
 

@@ -5,7 +5,7 @@
 //! 9260, for each path.
 
 use super::coupled::{Coupled, rates};
-use super::{AckFacts, CongestionControl, Limits, PathWindow, Rfc9260, WantedFacts, Window};
+use super::{AckFacts, CongestionControl, Limits, NeededFacts, PathWindow, Rfc9260, Window};
 
 /// The controller of one path; those of the others are of the same kind.
 #[derive(Debug, Default)]
@@ -26,8 +26,8 @@ impl CongestionControl for Lia {
         Rfc9260.on_timeout(window, limits)
     }
 
-    fn wants(&self) -> WantedFacts {
-        Coupled::wants()
+    fn needs(&self) -> NeededFacts {
+        Coupled::needs()
     }
 }
 

@@ -5,7 +5,7 @@
 //! Slow start and cuts are those of RFC 9260, for each path.
 
 use super::coupled::{Coupled, rates};
-use super::{AckFacts, CongestionControl, Limits, PathWindow, Rfc9260, WantedFacts, Window};
+use super::{AckFacts, CongestionControl, Limits, NeededFacts, PathWindow, Rfc9260, Window};
 use crate::view::PathId;
 
 /// The controller of one path; those of the others are of the same kind.
@@ -27,8 +27,8 @@ impl CongestionControl for Olia {
         Rfc9260.on_timeout(window, limits)
     }
 
-    fn wants(&self) -> WantedFacts {
-        Coupled::wants()
+    fn needs(&self) -> NeededFacts {
+        Coupled::needs()
     }
 }
 

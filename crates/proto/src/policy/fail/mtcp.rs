@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{FailurePolicy, InDoubt, Pmr, Silenced, Silent, last_resort};
 use crate::params::Params;
-use crate::policy::{PolicyCx, Wants};
+use crate::policy::{Needs, PolicyCx};
 use crate::time::Instant;
 use crate::view::{PathId, PathState, PathView};
 
@@ -47,8 +47,8 @@ impl Silence {
 }
 
 impl FailurePolicy for Silence {
-    fn wants(&self) -> Wants {
-        Wants { silence: true, sack_path_chunks: true, ..Wants::default() }
+    fn needs(&self) -> Needs {
+        Needs { silence: true, sack_path_chunks: true, ..Needs::default() }
     }
 
     fn in_doubt(&self) -> InDoubt {

@@ -8,7 +8,7 @@ use super::shared::{SharedEvidence, SharedPolicy};
 use super::{Decision, PathSet, SetAside, Standing, Standings};
 use crate::overlay::Route;
 use crate::params::Params;
-use crate::policy::{PolicyCx, Wants};
+use crate::policy::{Needs, PolicyCx};
 use crate::time::Instant;
 use crate::view::{PathId, PathState, RestoreReason, SuppressReason};
 
@@ -202,12 +202,12 @@ impl Mtcp {
 }
 
 impl PathSet for Mtcp {
-    fn wants(&self) -> Wants {
-        Wants {
+    fn needs(&self) -> Needs {
+        Needs {
             bottlenecks: self.detector.is_on(),
             delays: self.detector.watches_delays(),
             review: self.review.or(self.retry),
-            ..Wants::default()
+            ..Needs::default()
         }
     }
 

@@ -2,14 +2,14 @@
 //! it.
 
 mod chance;
+mod coincidence;
+mod delay_events;
 mod delay_stats;
 mod delays;
-mod moments;
 mod mtcp;
 mod off;
 mod rfc8382;
 mod sequential;
-mod together;
 mod trial;
 
 pub use mtcp::MtcpMatch;

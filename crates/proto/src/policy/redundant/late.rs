@@ -1,7 +1,7 @@
 //! Copies of what is late.
 
 use super::{Cover, RedundancyPolicy};
-use crate::policy::{PolicyCx, Wants};
+use crate::policy::{Needs, PolicyCx};
 use crate::view::PathId;
 
 /// No path duplicates another. But chunks that are late on one path are sent again on another
@@ -19,8 +19,8 @@ use crate::view::PathId;
 pub struct Late;
 
 impl RedundancyPolicy for Late {
-    fn wants(&self) -> Wants {
-        Wants { late_copies: true, ..Wants::default() }
+    fn needs(&self) -> Needs {
+        Needs { late_copies: true, ..Needs::default() }
     }
 
     fn cover(&mut self, _cx: &mut PolicyCx<'_>) -> Option<Cover> {

@@ -1,7 +1,7 @@
 //! No redundancy.
 
 use super::{Cover, RedundancyPolicy};
-use crate::policy::{PolicyCx, Wants};
+use crate::policy::{Needs, PolicyCx};
 use crate::view::PathId;
 
 /// Nothing is duplicated.
@@ -9,8 +9,8 @@ use crate::view::PathId;
 pub struct Off;
 
 impl RedundancyPolicy for Off {
-    fn wants(&self) -> Wants {
-        Wants::default()
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
     fn cover(&mut self, _cx: &mut PolicyCx<'_>) -> Option<Cover> {

@@ -222,6 +222,6 @@ fn of_two_paths_the_worse_duplicates_the_better() {
 
 #[test]
 fn off_is_never_asked() {
-    assert!(!Off.wants().roles);
+    assert!(!Off.needs().roles);
     assert_eq!(cover(&mut Off, &paths(&[50, 70])), None);
 }

@@ -15,7 +15,7 @@ impl RtxPolicy for RtxLossrate {
         if_room(cx, chosen)
     }
 
-    fn wants_true_loss(&self) -> bool {
+    fn needs_true_loss(&self) -> bool {
         true
     }
 }

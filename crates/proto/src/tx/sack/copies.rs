@@ -25,10 +25,10 @@ use std::collections::BTreeSet;
 
 use manypath_wire::{Sack, Tsn};
 
-use super::digest::{AckRules, LostChunk, SackDigest, Via};
+use super::digest::{AckRules, LostChunk, SackArrival, SackDigest};
 use crate::time::Instant;
-use crate::tx::outstanding::extra::{Claim, Transmission};
 use crate::tx::outstanding::ring::{Sent, TsnState};
+use crate::tx::outstanding::second_transmission::{Claim, Transmission};
 use crate::tx::outstanding::{Outstanding, PathQueues};
 use crate::view::PathId;
 
@@ -220,7 +220,8 @@ impl Outstanding {
                 let Some(&Transmission { sent_at, .. }) = queue.by_order.get(&order) else {
                     continue;
                 };
-                let is_too_soon = |via: Via| via.path == path && via.is_too_soon(now - sent_at);
+                let is_too_soon =
+                    |via: SackArrival| via.path == path && via.is_too_soon(now - sent_at);
                 if rules.via.is_some_and(is_too_soon) {
                     continue; // an earlier transmission arrived twice
                 }
@@ -245,7 +246,7 @@ impl Outstanding {
         now: Instant,
         digest: &mut SackDigest,
     ) {
-        let Some(Via { path, .. }) = rules.via else { return };
+        let Some(SackArrival { path, .. }) = rules.via else { return };
         let Some(p) = digest.paths.get(path.index()) else { return };
         let sole = p.arrived_here.filter(|_| p.chunks_sent_here == 1);
         if let Some(sole) = sole.filter(|_| sack.duplicate_tsns().len() == 0) {
@@ -268,8 +269,9 @@ impl Outstanding {
         let queue = &mut self.queues[path.index()].extra;
         let is_new = queue.timed_up_to.is_none_or(|up_to| order > up_to);
         let rtt = now - sent_at;
-        let is_credible =
-            |via: Via| via.path == path && via.rtt_min.is_none_or(|shortest| rtt >= shortest);
+        let is_credible = |via: SackArrival| {
+            via.path == path && via.rtt_min.is_none_or(|shortest| rtt >= shortest)
+        };
         if rules.via.is_some_and(is_credible) && rules.echo.is_none() && is_new {
             queue.timed_up_to = Some(last);
             digest.paths[path.index()].rtt = Some(rtt);

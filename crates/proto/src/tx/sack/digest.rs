@@ -30,14 +30,14 @@ pub(crate) struct AckRules<'a> {
     /// With timestamps, what the SACK echoes: the RTT of retransmissions, too, is known by that.
     pub(crate) echo: Option<Echo>,
     /// The path on which the SACK came in.
-    pub(crate) via: Option<Via>,
+    pub(crate) via: Option<SackArrival>,
     /// After a timeout that was in vain, what is under way is waited for: no other path works.
     pub(crate) waits_for_late: bool,
 }
 
 /// The path on which a SACK came in.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Via {
+pub(crate) struct SackArrival {
     pub(crate) path: PathId,
     /// The shortest round-trip time measured there, if no answer can come sooner.
     pub(crate) rtt_min: Option<Duration>,
@@ -46,11 +46,11 @@ pub(crate) struct Via {
 /// So much later a busy host may answer than an idle one.
 const BUSY: Duration = Duration::from_millis(5);
 
-impl Via {
+impl SackArrival {
     /// Two SACKs took the same path back, or paths whose round-trip times differ by little beside
     /// the time between the two. The ways back differ by as little, unless one path is slower
     /// there and faster on the way out.
-    pub(crate) fn is_alike(self, other: Via, between: Duration) -> bool {
+    pub(crate) fn is_alike(self, other: SackArrival, between: Duration) -> bool {
         let differ = self.rtt_min.zip(other.rtt_min).map(|(a, b)| a.abs_diff(b));
         self.path == other.path || differ.is_some_and(|differ| differ * 16 <= between)
     }

@@ -21,8 +21,8 @@ use crate::policy::recovery::ReportScope;
 use crate::policy::rtx::LossCause;
 use crate::time::Instant;
 use crate::tx::outstanding::Outstanding;
-use crate::tx::outstanding::extra::{Claim, Transmission};
 use crate::tx::outstanding::ring::{Sent, TsnState};
+use crate::tx::outstanding::second_transmission::{Claim, Transmission};
 use crate::view::PathId;
 
 /// How long after a full SACK chunks that it left out may be reported as arrived.

@@ -9,7 +9,7 @@ use manypath_wire::{DataFlags, Ssn, StreamId};
 use proptest::prelude::*;
 
 use super::*;
-use crate::assoc::send::draft::Draft;
+use crate::assoc::send::outgoing::OutgoingPacket;
 
 fn offer() -> impl Strategy<Value = DtlsKeyManagement> {
     // Few values, so that ends often have some in common.
@@ -95,7 +95,7 @@ fn both(from: &mut Protection, before: &[u8], chunks: &[(u8, usize)]) -> (Bytes,
     assert!(write(&mut builder, chunks));
     builder.finish(true);
     let mut out = before.to_vec();
-    let mut draft = Draft::new(&mut out, HEADER, LIMIT, true);
+    let mut draft = OutgoingPacket::new(&mut out, HEADER, LIMIT, true);
     assert!(write(&mut draft, chunks));
     let len = draft.finish(Some(from), true).expect("fresh keys");
     assert_eq!(&out[..before.len()], before);
@@ -153,7 +153,7 @@ proptest! {
 fn a_draft_that_is_discarded_leaves_what_was_before() {
     for is_sealed in [false, true] {
         let mut out = vec![1, 2, 3];
-        let mut draft = Draft::new(&mut out, HEADER, LIMIT, is_sealed);
+        let mut draft = OutgoingPacket::new(&mut out, HEADER, LIMIT, is_sealed);
         assert!(draft.push_heartbeat(b"never sent"));
         draft.discard();
         assert_eq!(out, [1, 2, 3]);

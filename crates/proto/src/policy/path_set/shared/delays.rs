@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::moments::Change;
+use super::delay_events::Change;
 use crate::time::Instant;
 
 /// Times around a moment, in RTTs: the delays of packets sent in the time before it are compared

@@ -1,7 +1,7 @@
 //! Shared congestion from the times of fast retransmits (mTCP paper, section 3.2).
 
+use super::coincidence::{Coincidence, FastRetransmits};
 use super::sequential::Sequential;
-use super::together::{FastRetransmits, Together};
 use super::{SharedEvidence, SharedPolicy};
 use crate::params::{Params, SharedVerdict};
 use crate::policy::PolicyCx;
@@ -64,7 +64,7 @@ impl MtcpMatch {
 
 impl Chernoff {
     /// The evidence of the fast retransmits of two paths, by the bound at the measured ratio.
-    fn measured(&self, pair: &Together) -> SharedEvidence {
+    fn measured(&self, pair: &Coincidence) -> SharedEvidence {
         let p = self.by_chance(pair);
         // The fewest: all of them match.
         let mut evidence = self.evidence(pair, events_needed(self.zeta, 1.0, p));
@@ -74,7 +74,7 @@ impl Chernoff {
     }
 
     /// The same after the wait, which goes by the bound at delta.
-    fn after_wait(&self, pair: &Together) -> SharedEvidence {
+    fn after_wait(&self, pair: &Coincidence) -> SharedEvidence {
         let needed = events_needed(self.zeta, self.delta, self.by_chance(pair));
         let mut evidence = self.evidence(pair, needed);
         let may_judge = needed.is_some_and(|needed| pair.fewer() >= needed);
@@ -83,11 +83,11 @@ impl Chernoff {
     }
 
     /// p: about how likely an event has a match by chance; above 1 if events are very frequent.
-    fn by_chance(&self, pair: &Together) -> f64 {
+    fn by_chance(&self, pair: &Coincidence) -> f64 {
         2.0 * self.interval_s * pair.rate()
     }
 
-    fn evidence(&self, pair: &Together, needed: Option<u32>) -> SharedEvidence {
+    fn evidence(&self, pair: &Coincidence, needed: Option<u32>) -> SharedEvidence {
         let p = self.by_chance(pair);
         let mut evidence = pair.evidence(self.delta, needed);
         let ratio = evidence.ratio();

@@ -2,7 +2,7 @@
 
 use super::SharedEvidence;
 use super::chance::{inverse_ratio, log_likelihood, needed};
-use super::together::{FastRetransmits, Together};
+use super::coincidence::{Coincidence, FastRetransmits};
 use crate::params::Params;
 use crate::policy::PolicyCx;
 use crate::view::PathId;
@@ -69,7 +69,7 @@ impl Sequential {
     }
 
     /// Judges two paths by their fast retransmits.
-    pub(super) fn judge(&self, pair: &Together) -> SharedEvidence {
+    pub(super) fn judge(&self, pair: &Coincidence) -> SharedEvidence {
         let p = 1.0 - (-2.0 * self.interval_s * pair.rate()).exp();
         let lags = 1.0 + pair.rtt_s / self.interval_s;
         let needed = needed(p, self.zeta / lags);

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::chance::needed;
+use super::delay_events::{Alike, CHANGE_MIN_S, DelayEvents};
 use super::delays::{BEGIN_RTTS, Delays, END_RTTS};
-use super::moments::{Alike, CHANGE_MIN_S, Moments};
 use super::sequential::START_RTTS;
 use super::{MtcpMatch, SharedEvidence, SharedPolicy, SharedSign};
 use crate::params::Params;
@@ -54,7 +54,7 @@ pub struct Trial {
     fall_min_s: f64,
     /// By path; `None` for those that carry no data.
     paths: Vec<Option<Watched>>,
-    moments: Moments,
+    moments: DelayEvents,
     losses: MtcpMatch,
     /// The longest smoothed RTT of the paths.
     rtt: Duration,
@@ -114,7 +114,7 @@ impl Trial {
             only_alike: false,
             fall_min_s: f64::NEG_INFINITY,
             paths: Vec::new(),
-            moments: Moments::default(),
+            moments: DelayEvents::default(),
             losses: MtcpMatch::new(config),
             rtt: Duration::ZERO,
             due: Instant::ZERO,

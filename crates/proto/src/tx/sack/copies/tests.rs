@@ -67,7 +67,8 @@ impl Sender {
         packet.finish(false);
         let packet = Packet::parse(Bytes::from(bytes), Checksum::Ignore).expect("well formed");
         let Some(Ok(Chunk::Sack(sack))) = packet.chunks().next() else { panic!("a SACK") };
-        let rules = AckRules { via: Some(Via { path: via, rtt_min: self.rtt_min }), ..RULES };
+        let rules =
+            AckRules { via: Some(SackArrival { path: via, rtt_min: self.rtt_min }), ..RULES };
         let result = self.out.acknowledge(&sack, &rules, self.now, &mut self.digest);
         assert_eq!(result, Ok(true));
         self.out.check_invariants();

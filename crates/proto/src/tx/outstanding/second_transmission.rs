@@ -33,7 +33,7 @@ pub(crate) struct Transmission {
 /// The unsettled transmissions of a path. Each is found, added and removed in logarithmic time: a
 /// SACK may report thousands of duplicates, whatever was sent.
 #[derive(Debug, Default)]
-pub(crate) struct Extra {
+pub(crate) struct SecondTransmissions {
     /// By their order.
     pub(crate) by_order: BTreeMap<u64, Transmission>,
     /// TSN and order of each.
@@ -43,7 +43,7 @@ pub(crate) struct Extra {
     pub(crate) timed_up_to: Option<u64>,
 }
 
-impl Extra {
+impl SecondTransmissions {
     pub(crate) fn len(&self) -> usize {
         self.by_order.len()
     }

@@ -8,15 +8,15 @@ use crate::view::PathView;
 
 /// The views and the randomness that policies get.
 #[derive(Debug)]
-pub(super) struct Decisions {
+pub(super) struct PolicyCalls {
     rng: Rng,
     /// Kept from one decision to the next, so that none allocates.
     views: Vec<PathView>,
 }
 
-impl Decisions {
-    pub(super) fn new(rng: Rng) -> Decisions {
-        Decisions { rng, views: Vec::new() }
+impl PolicyCalls {
+    pub(super) fn new(rng: Rng) -> PolicyCalls {
+        PolicyCalls { rng, views: Vec::new() }
     }
 }
 
@@ -27,7 +27,7 @@ impl Association {
         now: Instant,
         decision: impl FnOnce(&mut Policies, &mut PolicyCx<'_>) -> T,
     ) -> T {
-        let Decisions { rng, views } = &mut self.decisions;
+        let PolicyCalls { rng, views } = &mut self.policy_calls;
         views.clear();
         for p in self.paths.iter() {
             let mut view = p.view(self.out.in_use(p.id));

@@ -20,7 +20,7 @@ const TRUST: Duration = Duration::from_secs(10);
 
 /// Questions to a peer that may have lost its state.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Doubt {
+pub(crate) struct LostState {
     /// Questions that are not answered.
     asked: u32,
     /// Something unprotected came again after the first question. Without that it may be an outage,
@@ -37,17 +37,17 @@ impl Association {
         let Some(p) = self.protection.as_mut().filter(|p| p.is_confirmed() && is_open) else {
             return;
         };
-        p.doubt.is_repeated |= p.doubt.asked > 1;
-        let is_trusted = p.doubt.trusted_until.is_some_and(|until| now < until);
-        if p.doubt.asked == 0 && !is_trusted {
+        p.lost_state.is_repeated |= p.lost_state.asked > 1;
+        let is_trusted = p.lost_state.trusted_until.is_some_and(|until| now < until);
+        if p.lost_state.asked == 0 && !is_trusted {
             self.ask_peer(now);
         }
     }
 
     /// The peer has sent a protected packet.
     pub(super) fn peer_is_there(&mut self, now: Instant) {
-        let Some(p) = self.protection.as_mut().filter(|p| p.doubt.asked > 0) else { return };
-        p.doubt = Doubt { trusted_until: Some(now + TRUST), ..Doubt::default() };
+        let Some(p) = self.protection.as_mut().filter(|p| p.lost_state.asked > 0) else { return };
+        p.lost_state = LostState { trusted_until: Some(now + TRUST), ..LostState::default() };
         p.deadlines.ask = None;
     }
 
@@ -55,20 +55,20 @@ impl Association {
     pub(super) fn ask_peer(&mut self, now: Instant) {
         let rto = self.paths.get(self.primary).map_or(ASK_EVERY, |p| p.rto.rto());
         let Some(p) = self.protection.as_mut() else { return };
-        if p.doubt.asked >= QUESTIONS && !p.doubt.is_repeated {
-            p.doubt = Doubt::default();
+        if p.lost_state.asked >= QUESTIONS && !p.lost_state.is_repeated {
+            p.lost_state = LostState::default();
             return;
         }
-        if p.doubt.asked >= QUESTIONS {
+        if p.lost_state.asked >= QUESTIONS {
             return match self.state {
                 // It has everything, and has closed already.
                 State::ShutdownAckSent { .. } => self.close(AssocClosed::Shutdown),
                 _ => self.close(AssocClosed::PathsFailed),
             };
         }
-        p.doubt.asked += 1;
+        p.lost_state.asked += 1;
         p.deadlines.ask = Some(now + rto.max(ASK_EVERY));
-        let is_first = p.doubt.asked == 1;
+        let is_first = p.lost_state.asked == 1;
         for path in self.paths.ids() {
             // Data asks too, and a heartbeat that is lost in a full queue would count against a
             // path that works: whoever can forge an ABORT could suspend it.

@@ -7,18 +7,18 @@ use smallvec::SmallVec;
 use super::chance::inverse_ratio;
 use crate::view::PathId;
 
-/// Moments that are remembered.
+/// How many moments are remembered.
 const MOMENTS_MAX: usize = 32;
 /// Changes are alike if they differ by at most this part of the larger one.
 const ALIKE: f64 = 0.5;
 /// A smaller change says nothing, in seconds.
 pub(super) const CHANGE_MIN_S: f64 = 1e-3;
-/// A likeness that other moments show more often says nothing.
+/// Similar changes are ignored if chance alone makes them more likely than this.
 const CHANCE_MAX: f64 = 0.5;
-/// Moments at which one of two paths alone sent less, before it is known whether the other's delay
-/// follows.
+/// How often one of two paths alone must have sent less before its effect on the other's delay is
+/// judged.
 const ALONE_MIN: u32 = 3;
-/// It follows if its delay falls by all but this part.
+/// The other delay follows if it falls by all but this part.
 const ALONE_SHARE: f64 = 1.0 / 3.0;
 
 /// Change of a path's delay around a moment.
@@ -35,11 +35,11 @@ pub(super) type Changes = SmallVec<[Option<Change>; 8]>;
 
 /// The latest moments.
 #[derive(Debug, Default)]
-pub(super) struct Moments {
+pub(super) struct DelayEvents {
     kept: VecDeque<Changes>,
 }
 
-impl Moments {
+impl DelayEvents {
     /// One moment more.
     pub(super) fn note(&mut self, changes: Changes) {
         if self.kept.len() == MOMENTS_MAX {
@@ -171,8 +171,8 @@ mod tests {
     const ANY: f64 = f64::NEG_INFINITY;
 
     /// Moments with how far two paths' delays fell, in milliseconds, and who acted.
-    fn moments(changes: &[(f64, f64, &str)]) -> Moments {
-        let mut moments = Moments::default();
+    fn moments(changes: &[(f64, f64, &str)]) -> DelayEvents {
+        let mut moments = DelayEvents::default();
         for (a, b, who) in changes {
             let change =
                 |ms: f64, name| Some(Change { fell_s: ms / 1e3, acted: who.contains(name) });

@@ -16,12 +16,12 @@ use crate::event::AssocClosed;
 /// for what will stand before its chunks. End with [`finish`](Self::finish) or
 /// [`discard`](Self::discard).
 #[must_use = "a packet is complete only after `finish`"]
-pub(crate) struct Draft<'a> {
+pub(crate) struct OutgoingPacket<'a> {
     builder: PacketBuilder<'a>,
     is_sealed: bool,
 }
 
-impl<'a> Deref for Draft<'a> {
+impl<'a> Deref for OutgoingPacket<'a> {
     type Target = PacketBuilder<'a>;
 
     #[inline]
@@ -30,14 +30,14 @@ impl<'a> Deref for Draft<'a> {
     }
 }
 
-impl DerefMut for Draft<'_> {
+impl DerefMut for OutgoingPacket<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.builder
     }
 }
 
-impl<'a> Draft<'a> {
+impl<'a> OutgoingPacket<'a> {
     /// Begins a packet at the end of `out`, of at most `max_len` bytes before it is sealed.
     #[inline]
     pub(crate) fn new(
@@ -45,11 +45,11 @@ impl<'a> Draft<'a> {
         header: CommonHeader,
         max_len: usize,
         is_sealed: bool,
-    ) -> Draft<'a> {
+    ) -> OutgoingPacket<'a> {
         if is_sealed {
             out.resize(out.len() + DTLS_CONTENT_OFFSET, 0);
         }
-        Draft { builder: PacketBuilder::new(out, header, max_len), is_sealed }
+        OutgoingPacket { builder: PacketBuilder::new(out, header, max_len), is_sealed }
     }
 
     /// Takes the packet back.
@@ -108,7 +108,7 @@ impl Association {
     /// Completes a packet; its length on the wire. `None` if it cannot be protected any more: that
     /// ends the association.
     #[inline]
-    pub(crate) fn finish(&mut self, packet: Draft<'_>) -> Option<usize> {
+    pub(crate) fn finish(&mut self, packet: OutgoingPacket<'_>) -> Option<usize> {
         let checksum = self.config.checksum;
         match packet.finish(self.protection.as_deref_mut(), checksum) {
             Ok(len) => Some(len),

@@ -27,12 +27,12 @@ pub(super) struct FastRetransmits {
     interval: Duration,
     lag_step: Duration,
     /// By path; `None` for those that carry no data.
-    seen: Vec<Option<Seen>>,
+    seen: Vec<Option<LossTimes>>,
 }
 
 /// The fast retransmits of a path.
 #[derive(Debug)]
-struct Seen {
+struct LossTimes {
     /// The path carries data from then on.
     begun: Instant,
     /// From when on they are all here.
@@ -40,7 +40,7 @@ struct Seen {
     times: VecDeque<Instant>,
 }
 
-impl Seen {
+impl LossTimes {
     /// Those from `since` on, in nanoseconds.
     fn from(&self, since: Instant) -> Vec<i128> {
         let times = self.times.iter().filter(|&&at| at >= since);
@@ -50,7 +50,7 @@ impl Seen {
 
 /// Comparison of the fast retransmits of two paths.
 #[derive(Copy, Clone, Debug, PartialEq)]
-pub(super) struct Together {
+pub(super) struct Coincidence {
     /// The two paths, the lower id first.
     pub(super) paths: (PathId, PathId),
     /// How many each of them has, in that order, since both carry data.
@@ -65,7 +65,7 @@ pub(super) struct Together {
     pub rtt_s: f64,
 }
 
-impl Together {
+impl Coincidence {
     /// The events of the path that has fewer of them.
     pub(super) fn fewer(&self) -> u32 {
         self.events.0.min(self.events.1)
@@ -104,7 +104,8 @@ impl FastRetransmits {
         if self.seen.len() <= path.index() {
             self.seen.resize_with(path.index() + 1, || None);
         }
-        self.seen[path.index()] = Some(Seen { begun: now, since: now, times: VecDeque::new() });
+        self.seen[path.index()] =
+            Some(LossTimes { begun: now, since: now, times: VecDeque::new() });
     }
 
     /// A path carries no data any more.
@@ -141,14 +142,14 @@ impl FastRetransmits {
     }
 
     /// Compares a path with each other one, as far as there is something to compare.
-    pub(super) fn pairs(&self, cx: &PolicyCx<'_>, path: PathId) -> Vec<Together> {
+    pub(super) fn pairs(&self, cx: &PolicyCx<'_>, path: PathId) -> Vec<Coincidence> {
         let srtt = |id| cx.path(id).and_then(|p| p.srtt).unwrap_or_default();
         let others = cx.paths.iter().map(|p| p.id).filter(|&id| id != path);
         let pairs = others.map(|id| (id.min(path), id.max(path)));
         pairs.filter_map(|(a, b)| self.compare(cx.now, (a, b), srtt(a).max(srtt(b)))).collect()
     }
 
-    fn compare(&self, now: Instant, pair: (PathId, PathId), rtt: Duration) -> Option<Together> {
+    fn compare(&self, now: Instant, pair: (PathId, PathId), rtt: Duration) -> Option<Coincidence> {
         let seen = |id: PathId| self.seen.get(id.index())?.as_ref();
         let (a, b) = (seen(pair.0)?, seen(pair.1)?);
         let since = a.since.max(b.since);
@@ -158,7 +159,7 @@ impl FastRetransmits {
         }
         let best = self.best_match(&s, &t, rtt);
         let count = |times: &[i128]| u32::try_from(times.len()).unwrap_or(u32::MAX);
-        Some(Together {
+        Some(Coincidence {
             paths: pair,
             events: (count(&s), count(&t)),
             matched: best.matched,

@@ -30,7 +30,7 @@ const FLIGHTS_AHEAD: usize = 8;
 
 /// Where the tests of an association stand.
 #[derive(Debug, Default)]
-pub(crate) struct AckTest {
+pub(crate) struct FalseAcks {
     /// User bytes acknowledged since the last test or loss.
     acked: u64,
     /// With how many the next test comes; 0 if that is still to be drawn.
@@ -42,7 +42,7 @@ pub(crate) struct AckTest {
     is_over: bool,
 }
 
-impl AckTest {
+impl FalseAcks {
     /// A TSN is sent now. True if it had been skipped, so that it is no retransmission.
     pub(crate) fn sends(&mut self, tsn: Tsn) -> bool {
         self.skipped.take_if(|skipped| *skipped == tsn).is_some()
@@ -63,7 +63,7 @@ impl Association {
     /// A test delays what follows by a round trip. So there is none while the queue is shorter than
     /// half of what is in flight: then the application sets the rate, and no lie makes it higher.
     pub(crate) fn is_to_skip(&self, path: PathId, fragment: usize) -> bool {
-        let test = &self.ack_test;
+        let test = &self.false_acks;
         if test.due_at == 0 || test.acked < test.due_at || test.skipped.is_some() {
             return false;
         }
@@ -80,7 +80,7 @@ impl Association {
             && self.queue.bytes() > ahead.max(in_flight / 2)
             && self.peer_rwnd() > ahead
             && self.has_room_behind(path, in_flight)
-            && !self.policies.wants.roles
+            && !self.policies.needs.roles
             && !self.out.may_have_marked()
     }
 
@@ -92,14 +92,14 @@ impl Association {
 
     /// `tsn` counts as sent and was not.
     pub(crate) fn note_skipped(&mut self, tsn: Tsn) {
-        self.ack_test.skipped = Some(tsn);
+        self.false_acks.skipped = Some(tsn);
         self.out.note_skipped(tsn);
-        self.ack_test.is_over = false;
+        self.false_acks.is_over = false;
     }
 
     /// Ends the association if a SACK acknowledges what was skipped. True if it does.
     pub(super) fn is_caught(&mut self, sack: &Sack) -> bool {
-        let Some(tsn) = self.ack_test.skipped else { return false };
+        let Some(tsn) = self.false_acks.skipped else { return false };
         if !acknowledges(sack, tsn) || self.out.get(tsn).is_none() {
             return false;
         }
@@ -117,7 +117,7 @@ impl Association {
         if !self.config.ack_tests {
             return;
         }
-        let test = &mut self.ack_test;
+        let test = &mut self.false_acks;
         test.acked += released as u64;
         if paths.iter().any(|facts| facts.lost > 0) && test.skipped.is_none() {
             test.acked = 0;
@@ -132,10 +132,10 @@ impl Association {
         let Some(sent) = self.out.get(tsn) else { return };
         let of_path = paths.get(sent.path.index());
         if of_path.is_some_and(|facts| facts.latest_sent > Some(sent.order)) {
-            self.ack_test.acked = 0;
-            self.ack_test.due_at = 0;
-            self.ack_test.passed += 1;
-            self.ack_test.is_over = true;
+            self.false_acks.acked = 0;
+            self.false_acks.due_at = 0;
+            self.false_acks.passed += 1;
+            self.false_acks.is_over = true;
             if sent.state == TsnState::InFlight {
                 self.out.mark_for_probe(tsn);
             }
