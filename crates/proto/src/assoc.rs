@@ -274,12 +274,12 @@ impl Association {
     /// path whose size is not known yet, that is what it most likely will be.
     #[inline]
     pub fn fragment_size(&self) -> usize {
-        let of_path = |p: &crate::path::Path| match p.pmtu.is_settled() {
-            true => p.pmdcs,
-            false => p.pmdcs.max(p.likely_pmdcs(&self.config)),
+        let of_path = |p: &crate::path::Path| match p.size.pmtu.is_settled() {
+            true => p.size.pmdcs,
+            false => p.size.pmdcs.max(p.likely_pmdcs(&self.config)),
         };
-        let any_usable = self.paths.iter().any(|p| p.usable);
-        let counts = |p: &&crate::path::Path| p.usable || !any_usable;
+        let any_usable = self.paths.iter().any(|p| p.role.usable);
+        let counts = |p: &&crate::path::Path| p.role.usable || !any_usable;
         match self.config.pmtu_discovery {
             true => self.paths.iter().filter(counts).map(of_path).min(),
             false => None,
@@ -334,12 +334,16 @@ impl Association {
             assert_eq!(self.timers.next(), None, "a closed association runs no timer");
             return;
         }
-        let active = self.paths.iter().any(|p| p.state == PathState::Active);
+        let active = self.paths.iter().any(|p| p.liveness.state == PathState::Active);
         assert!(
-            !active || self.paths.iter().all(|p| !p.usable || p.state != PathState::Inactive),
+            !active
+                || self
+                    .paths
+                    .iter()
+                    .all(|p| !p.role.usable || p.liveness.state != PathState::Inactive),
             "an inactive path is usable beside an active one"
         );
-        self.paths.iter().for_each(|p| p.pmtu.check_invariants());
+        self.paths.iter().for_each(|p| p.size.pmtu.check_invariants());
         for id in self.paths.ids() {
             // Until the association is open T1 watches what left with COOKIE ECHO.
             let runs = self.timers.is_running(Timer::Path(id, PathTimer::T3Rtx));
@@ -377,13 +381,14 @@ impl Association {
     /// the application gave.
     pub(crate) fn known_remotes(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         let opening = !self.state.is_open();
-        let known = move |p: &&crate::path::Path| opening || p.state != PathState::Unconfirmed;
+        let known =
+            move |p: &&crate::path::Path| opening || p.liveness.state != PathState::Unconfirmed;
         self.paths.iter().filter(known).map(|p| p.remote)
     }
 
     /// The peer's verified addresses, each with its SCTP port.
     pub(crate) fn verified_ends(&self) -> impl Iterator<Item = PeerEnd> + '_ {
-        let verified = self.paths.iter().filter(|p| p.state != PathState::Unconfirmed);
+        let verified = self.paths.iter().filter(|p| p.liveness.state != PathState::Unconfirmed);
         verified.map(|p| PeerEnd { address: p.remote, port: self.ends.id.peer_port })
     }
 
@@ -420,9 +425,9 @@ impl Association {
         if !self.config.combined_window {
             return;
         }
-        let Some(window) = self.paths.get(id).map(|p| p.window) else { return };
+        let Some(window) = self.paths.get(id).map(|p| p.flow.window) else { return };
         for p in self.paths.iter_mut() {
-            p.window = window;
+            p.flow.window = window;
             self.recovery.policy.share(id, p.id);
         }
     }
@@ -443,8 +448,8 @@ impl Association {
             self.out.add_path(id);
         }
         for p in self.paths.iter_mut() {
-            p.heartbeat_due = false;
-            p.pmtu.stop();
+            p.probing.is_due = false;
+            p.size.pmtu.stop();
         }
         self.peer_window.end_blocked();
         self.events.push(Event::Closed(reason));

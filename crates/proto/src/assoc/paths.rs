@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::{AssocTimer, Association, Timer};
 use crate::event::Event;
-use crate::path::{InUse, Path};
+use crate::path::{InUse, NewPath, Origin, Path};
 use crate::policy::recovery::ReportScope;
 use crate::sizes;
 use crate::time::Instant;
@@ -35,11 +35,11 @@ impl Association {
         }
         let id = match self.paths.find(&local, &remote) {
             Some(id) => self.come_back(now, id).then_some(id)?,
-            None if self.make_room(now) => self.create_path(now, (local, remote), false)?,
+            None if self.make_room(now) => self.create_path(now, (local, remote), Origin::Named)?,
             None => return None,
         };
         if let Some(path) = self.paths.get_mut(id) {
-            path.given = true;
+            path.origin.name();
         }
         self.candidates.take(local, remote);
         match self.state.is_open() {
@@ -57,8 +57,8 @@ impl Association {
     /// stays, and so does the last whose address is there.
     pub fn remove_path(&mut self, now: Instant, id: PathId) {
         let Some(path) = self.paths.get(id).filter(|_| self.paths.len() > 1) else { return };
-        let has_other = self.paths.iter().any(|p| p.id != id && !p.is_away);
-        if !path.is_away && !has_other {
+        let has_other = self.paths.iter().any(|p| p.id != id && !p.liveness.is_away());
+        if !path.liveness.is_away() && !has_other {
             return;
         }
         self.paths.remove(id);
@@ -66,7 +66,7 @@ impl Association {
         self.timers.stop_path(id);
         self.end_trial(id);
         let rest: Vec<_> =
-            self.paths.iter().map(|p| (p.state != PathState::Active, p.id)).collect();
+            self.paths.iter().map(|p| (p.liveness.state != PathState::Active, p.id)).collect();
         let Some(&(_, heir)) = rest.iter().min() else { return };
         // Also if it carried no data: it may have what a path left that was removed before it.
         self.out.abandon_path(id, heir);
@@ -91,15 +91,14 @@ impl Association {
         &mut self,
         now: Instant,
         pair: (SocketAddr, SocketAddr),
-        learnt: bool,
+        origin: Origin,
     ) -> Option<PathId> {
         let full = self.paths.len() >= self.config.max_paths as usize;
         if full || self.paths.find(&pair.0, &pair.1).is_some() {
             return None;
         }
         let id = self.paths.free_id();
-        let mut path = self.new_path(now, id, pair);
-        path.learnt = learnt;
+        let path = self.new_path(now, id, pair, origin);
         self.insert_path(now, path);
         Some(id)
     }
@@ -117,23 +116,33 @@ impl Association {
         self.out.mark_path(id, None);
         self.out.forget_lost(id);
         self.forget_path(id);
-        let mut path = self.new_path(now, id, pair);
-        path.given = true;
-        path.rank = old.rank;
+        let mut path = self.new_path(now, id, pair, Origin::Named);
+        path.role.rank = old.role.rank;
         if !self.state.is_open() {
             path.rto = old.rto; // INIT backs off across all paths
         }
         self.insert_path(now, path);
     }
 
-    fn new_path(&mut self, now: Instant, id: PathId, pair: (SocketAddr, SocketAddr)) -> Path {
-        let peer_rwnd = self.peer_window.a_rwnd_u32();
-        let link_mtu = self.link_mtu(pair);
-        let overhead = if self.is_protected() { sizes::PROTECTION } else { 0 };
-        let sizes = (link_mtu, overhead);
-        let mut path = Path::new(id, pair, &self.config, peer_rwnd, sizes, now);
-        path.rank = self.local_rank(pair.0.ip());
-        if let Some(model) = path.cc.model() {
+    fn new_path(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        (local, remote): (SocketAddr, SocketAddr),
+        origin: Origin,
+    ) -> Path {
+        let of = NewPath {
+            id,
+            local,
+            remote,
+            origin,
+            peer_rwnd: self.peer_window.a_rwnd_u32(),
+            link_mtu: self.link_mtu((local, remote)),
+            overhead: if self.is_protected() { sizes::PROTECTION } else { 0 },
+        };
+        let mut path = Path::new(&self.config, now, of);
+        path.role.rank = self.local_rank(local.ip());
+        if let Some(model) = path.flow.cc.model() {
             model.seed(self.rng.fork(&format!("congestion control {}", id.0)));
         }
         path
@@ -142,7 +151,8 @@ impl Association {
     fn insert_path(&mut self, now: Instant, path: Path) {
         let (id, local, remote) = (path.id, path.local, path.remote);
         self.out.add_path(id);
-        if path.needed.spurious_losses || self.recovery.rules.sacks.scope == ReportScope::Time {
+        if path.flow.needed.spurious_losses || self.recovery.rules.sacks.scope == ReportScope::Time
+        {
             self.out.watch_for_spurious_losses();
         }
         self.recovery.reset_path(id);
@@ -180,8 +190,11 @@ impl Association {
         // The pairing of a listed address with one of ours was a guess: correct it. With candidates
         // the application's pairs are no guesses.
         let is_known = self.candidates.are_given();
-        let guess =
-            |p: &&mut Path| p.remote == remote && p.last_heard.is_none() && !(is_known && p.given);
+        let guess = |p: &&mut Path| {
+            p.remote == remote
+                && p.liveness.last_heard.is_none()
+                && !(is_known && p.origin.is_named())
+        };
         let guessed = self.paths.iter_mut().find(guess).map(|p| {
             p.local = local;
             p.id
@@ -193,12 +206,12 @@ impl Association {
         }
         let is_candidate = self.candidates.is_waiting(local, remote);
         let id = match self.make_room(now) {
-            true => self.create_path(now, (local, remote), true)?,
+            true => self.create_path(now, (local, remote), Origin::Learnt)?,
             false if is_candidate => self.replace_unanswered(now, local, remote)?,
             false => return None,
         };
         if is_candidate && let Some(p) = self.paths.get_mut(id) {
-            p.given = true;
+            p.origin.name();
         }
         if self.state.is_open() {
             self.probe_now(now, id);
@@ -216,14 +229,14 @@ impl Association {
             }
             let is_used = |a| self.paths.iter().any(|p| p.local == a);
             if let Some(local) = self.ends.local_for(ip, is_used) {
-                self.create_path(now, (local, SocketAddr::new(ip, port)), false);
+                self.create_path(now, (local, SocketAddr::new(ip, port)), Origin::Listed);
             }
         }
     }
 
     /// The peer listed this address, the application named it, or it is verified.
     pub(super) fn knows(&self, ip: IpAddr) -> bool {
-        let known = |p: &Path| p.given || p.state != PathState::Unconfirmed;
+        let known = |p: &Path| p.origin.is_named() || p.liveness.state != PathState::Unconfirmed;
         self.ends.has_peer_listed(ip) || self.paths.iter().any(|p| p.remote.ip() == ip && known(p))
     }
 
@@ -232,7 +245,9 @@ impl Association {
     pub(super) fn is_stranger(&self, id: PathId) -> bool {
         self.state.is_open()
             && self.paths.get(id).is_some_and(|p| {
-                p.learnt && p.state == PathState::Unconfirmed && !self.knows(p.remote.ip())
+                p.origin.is_learnt()
+                    && p.liveness.state == PathState::Unconfirmed
+                    && !self.knows(p.remote.ip())
             })
     }
 
@@ -244,10 +259,10 @@ impl Association {
     // ---- States ----
 
     pub(super) fn confirm_path(&mut self, now: Instant, id: PathId) {
-        if self.paths.get(id).is_some_and(|p| p.state == PathState::Unconfirmed) {
+        if self.paths.get(id).is_some_and(|p| p.liveness.state == PathState::Unconfirmed) {
             if let Some(p) = self.paths.get_mut(id) {
-                p.error_count = 0;
-                p.last_active = now;
+                p.liveness.error_count = 0;
+                p.liveness.last_active = now;
             }
             self.end_trial(id);
             self.set_path_state(now, id, PathState::Active);
@@ -268,8 +283,8 @@ impl Association {
     /// The path that a newly learnt one may replace: same host, same address of ours, silent since.
     /// It is either idle, or gone because a NAT gave it a new port. A probe tells.
     fn predecessor(&self, new: PathId) -> Option<PathId> {
-        let new = self.paths.get(new).filter(|p| p.learnt)?;
-        let silent = |p: &&Path| p.last_heard.is_some_and(|at| at < new.created);
+        let new = self.paths.get(new).filter(|p| p.origin.is_learnt())?;
+        let silent = |p: &&Path| p.liveness.last_heard.is_some_and(|at| at < new.created);
         self.paths.iter().filter(silent).find(|p| is_same_way(p, new)).map(|p| p.id)
     }
 
@@ -278,11 +293,11 @@ impl Association {
     pub(super) fn follow_rebinding(&mut self, now: Instant, id: PathId) {
         let Some(old) = self.paths.get(id) else { return };
         let follows = |p: &&Path| {
-            p.learnt
-                && p.state == PathState::Active
+            p.origin.is_learnt()
+                && p.liveness.state == PathState::Active
                 && p.id != id
                 && is_same_way(p, old)
-                && old.last_heard.is_some_and(|at| at < p.created)
+                && old.liveness.last_heard.is_some_and(|at| at < p.created)
         };
         let Some((new, local, remote)) =
             self.paths.iter().find(follows).map(|p| (p.id, p.local, p.remote))
@@ -292,9 +307,9 @@ impl Association {
         self.remove_path(now, new);
         let Some(p) = self.paths.get_mut(id) else { return };
         p.remote = remote;
-        p.last_heard = Some(now);
-        p.error_count = 0;
-        p.last_active = now;
+        p.liveness.last_heard = Some(now);
+        p.liveness.error_count = 0;
+        p.liveness.last_active = now;
         self.events.push(Event::PathAdded { path: id, local, remote });
         self.set_path_state(now, id, PathState::Active);
         if let Some(r) = self.rx.receiver.as_mut() {
@@ -304,15 +319,15 @@ impl Association {
 
     pub(super) fn set_path_state(&mut self, now: Instant, id: PathId, to: PathState) {
         let Some(p) = self.paths.get_mut(id) else { return };
-        let from = p.state;
+        let from = p.liveness.state;
         // A late answer does not bring an address back: with a path that only seems to work the
         // association would wait for ever.
-        let is_revived = to == PathState::Active && p.is_away;
+        let is_revived = to == PathState::Active && p.liveness.is_away();
         if from == to || is_revived {
             return;
         }
-        p.state = to;
-        p.probes_lost = 0;
+        p.liveness.state = to;
+        p.probing.lost = 0;
         self.events.push(Event::PathState { path: id, from, to });
         match to {
             PathState::PotentiallyFailed => self.probe_now(now, id),
@@ -328,8 +343,9 @@ impl Association {
     /// RFC 7829 §5.2: after enough timeouts another path is primary for good.
     pub(super) fn switch_primary(&mut self, failed: PathId) {
         let Some(limit) = self.config.primary_switchover_max_retrans else { return };
-        let over = self.paths.get(failed).is_some_and(|p| p.error_count > limit);
-        let active = self.paths.iter().find(|p| p.state == PathState::Active).map(|p| p.id);
+        let over = self.paths.get(failed).is_some_and(|p| p.liveness.error_count > limit);
+        let active =
+            self.paths.iter().find(|p| p.liveness.state == PathState::Active).map(|p| p.id);
         if let Some(active) = active.filter(|_| over && failed == self.primary) {
             self.primary = active;
         }
@@ -346,17 +362,18 @@ impl Association {
     /// The same after the path set has decided.
     pub(super) fn renew_usable(&mut self, now: Instant) {
         self.renew_ranks(now);
-        let any_suppressed = self.paths.iter().any(|p| p.suppressed.is_some());
+        let any_suppressed = self.paths.iter().any(|p| p.role.set_aside.is_some());
         let fail = &self.policies.fail;
         let views: Vec<_> = self.paths.iter().map(|p| p.view(InUse::default())).collect();
         for (p, view) in self.paths.iter_mut().zip(&views) {
-            p.usable = p.suppressed.is_none() && !p.is_away && fail.is_usable(view, &views);
-            p.usable &= !self.ranks.keep_idle(p.rank);
+            p.role.usable =
+                p.role.set_aside.is_none() && !p.liveness.is_away() && fail.is_usable(view, &views);
+            p.role.usable &= !self.ranks.keep_idle(p.role.rank);
         }
-        if any_suppressed && self.paths.iter().all(|p| !p.usable) {
+        if any_suppressed && self.paths.iter().all(|p| !p.role.usable) {
             // A suppressed path that has failed may be all there is.
             for (p, view) in self.paths.iter_mut().zip(&views) {
-                p.usable = !p.is_away && fail.is_usable(view, &views);
+                p.role.usable = !p.liveness.is_away() && fail.is_usable(view, &views);
             }
         }
         self.tell_ranks();
@@ -364,7 +381,7 @@ impl Association {
             self.paths.renew_least_usable();
         }
         let give_up = Timer::Assoc(AssocTimer::GiveUp);
-        let works = self.paths.iter().any(|p| p.state == PathState::Active);
+        let works = self.paths.iter().any(|p| p.liveness.state == PathState::Active);
         match self.config.association_timeout {
             Some(after) if !works && self.state.is_open() => {
                 self.timers.start(give_up, now + after)
@@ -376,7 +393,7 @@ impl Association {
 
 /// Learnt from the peer's packets and not verified yet.
 pub(super) fn is_to_be_known(p: &Path) -> bool {
-    p.learnt && p.state == PathState::Unconfirmed
+    p.origin.is_learnt() && p.liveness.state == PathState::Unconfirmed
 }
 
 /// Two paths that differ in the peer's port only, as before and after a NAT forgot a mapping.

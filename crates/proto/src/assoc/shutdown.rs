@@ -132,7 +132,7 @@ impl Association {
     /// The path after this one, of those that may carry data and are verified; if there is none, of
     /// all.
     fn control_path_after(&self, failed: PathId) -> PathId {
-        let fits = |p: &Path| p.usable && p.state != PathState::Unconfirmed;
+        let fits = |p: &Path| p.role.usable && p.liveness.state != PathState::Unconfirmed;
         let order = |p: &&Path| (!fits(p), p.id <= failed, p.id);
         self.paths.iter().min_by_key(order).map_or(self.primary, |p| p.id)
     }

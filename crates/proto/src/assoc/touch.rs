@@ -34,17 +34,17 @@ impl Association {
     /// The same of what its fields point to.
     pub(crate) fn touch_parts(&self) -> usize {
         let paths = self.paths.iter().map(|p| {
-            p.window.cwnd
+            p.flow.window.cwnd
                 + p.remote.port() as usize
                 + p.rto.rto().subsec_nanos() as usize
                 + p.counters.packets_sent as usize
                 + p.counters.acked_bytes as usize
-                + p.error_count as usize
-                + p.pmdcs
-                + p.last_heard.map_or(0, |at| at.as_nanos() as usize)
-                + p.last_data_sent.map_or(0, |at| at.as_nanos() as usize)
-                + p.cwnd_space(0)
-                + p.pmtu.size()
+                + p.liveness.error_count as usize
+                + p.size.pmdcs
+                + p.liveness.last_heard.map_or(0, |at| at.as_nanos() as usize)
+                + p.flow.last_data_sent.map_or(0, |at| at.as_nanos() as usize)
+                + p.flow.cwnd_space(0)
+                + p.size.pmtu.size()
         });
         let digests = self.digest.paths.iter().map(|d| d.flight_before + d.lost);
         let receiving = self.rx.receiver.as_ref().map_or(0, |r| r.inbound.touch());

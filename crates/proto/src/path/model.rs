@@ -12,25 +12,25 @@ impl Path {
     /// A packet with DATA chunks was sent. `in_flight` is what was in flight before it and what is
     /// now, in bytes; `order` the place of its last chunk in the order of transmission.
     pub(crate) fn note_sent(&mut self, now: Instant, order: u64, in_flight: (usize, usize)) {
-        let (Some(rate), Some(model)) = (&mut self.rate, self.cc.model()) else { return };
+        let (Some(rate), Some(model)) = (&mut self.flow.rate, self.flow.cc.model()) else { return };
         let (before, after) = in_flight;
         model.on_sent(&SentPacket {
             now,
             in_flight_before: before,
             is_app_limited: rate.is_app_limited(),
-            cwnd: self.window.cwnd,
+            cwnd: self.flow.window.cwnd,
         });
         rate.on_sent(now, order, in_flight);
-        if after >= self.window.cwnd {
+        if after >= self.flow.window.cwnd {
             rate.limit_by_window(after);
         }
-        self.pacer.spend(after.saturating_sub(before));
+        self.flow.pacer.spend(after.saturating_sub(before));
     }
 
     /// A heartbeat measured a round trip. The model takes it where DATA measures none.
     pub(crate) fn note_heartbeat_rtt(&mut self, now: Instant, rtt: Duration) {
-        let (Some(rate), Some(model)) = (&mut self.rate, self.cc.model()) else { return };
-        if self.last_data_sent.is_some() && rate.is_untimed(now) {
+        let (Some(rate), Some(model)) = (&mut self.flow.rate, self.flow.cc.model()) else { return };
+        if self.flow.last_data_sent.is_some() && rate.is_untimed(now) {
             rate.note_rtt(Some(rtt));
             model.on_heartbeat(now, rtt);
         }
@@ -46,11 +46,11 @@ impl Path {
         (in_flight, earliest): (usize, Option<u64>),
     ) {
         let limits = self.limits(config);
-        let (Some(rate), Some(model)) = (&mut self.rate, self.cc.model()) else { return };
+        let (Some(rate), Some(model)) = (&mut self.flow.rate, self.flow.cc.model()) else { return };
         let rtt = facts.latest_rtt(now);
         rate.on_acked(now, facts.newly_acked_bytes, (rtt, via));
         for lost in &facts.lost_chunks {
-            if let Some(lost) = rate.on_lost(lost.order, lost.size, self.window.cwnd) {
+            if let Some(lost) = rate.on_lost(lost.order, lost.size, self.flow.window.cwnd) {
                 model.on_lost(&lost);
             }
         }
@@ -65,10 +65,10 @@ impl Path {
                 is_report_full: is_full,
                 sample: facts.latest_sent.and_then(|latest| rate.sample(latest)),
             };
-            self.window = model.on_delivery(self.window, &limits, &delivery);
-            self.estimate = model.estimate();
+            self.flow.window = model.on_delivery(self.flow.window, &limits, &delivery);
+            self.flow.estimate = model.estimate();
             // What is not reported yet seems to be on its way: samples come out too low.
-            if model.holds_back() || is_full || self.is_throttled {
+            if model.holds_back() || is_full || self.flow.is_throttled {
                 rate.limit_by_application(in_flight);
             }
         }
@@ -79,21 +79,21 @@ impl Path {
     /// show how fast it is. While data waits, room that only pacing holds back does not count.
     pub(crate) fn note_unused_room(&mut self, in_flight: usize, data_waits: bool) {
         let has_room = match data_waits {
-            true => self.cwnd_space(in_flight) > 0,
-            false => self.usable_cwnd() > in_flight,
+            true => self.flow.cwnd_space(in_flight) > 0,
+            false => self.flow.usable_cwnd() > in_flight,
         };
-        if let Some(rate) = self.rate.as_mut().filter(|_| has_room) {
+        if let Some(rate) = self.flow.rate.as_mut().filter(|_| has_room) {
             rate.limit_by_application(in_flight);
         }
     }
 
     /// Sets the rate of the model; half of it in a trial.
     pub(crate) fn pace_by_model(&mut self, now: Instant) {
-        if let Some(mut pace) = self.cc.model().and_then(|model| model.pace()) {
-            if self.is_throttled {
+        if let Some(mut pace) = self.flow.cc.model().and_then(|model| model.pace()) {
+            if self.flow.is_throttled {
                 pace.rate /= 2.0;
             }
-            self.pacer.follow(now, pace);
+            self.flow.pacer.follow(now, pace);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::config::Config;
+use crate::view::PathId;
 
 /// Smoothed round-trip time and the timeout derived from it.
 #[derive(Clone, Debug)]
@@ -10,6 +11,10 @@ pub(crate) struct Rto {
     srtt: Option<Duration>,
     rtt_min: Option<Duration>,
     samples: u64,
+    /// See [`PathStats::rtt_latest`](super::PathStats::rtt_latest).
+    pub(crate) latest: Option<(Duration, Option<PathId>)>,
+    /// See [`PathStats::rtt_heartbeat`](super::PathStats::rtt_heartbeat).
+    pub(crate) of_heartbeat: Option<Duration>,
     rttvar: Duration,
     rto: Duration,
     initial: Duration,
@@ -33,6 +38,8 @@ impl Rto {
             srtt: None,
             rtt_min: None,
             samples: 0,
+            latest: None,
+            of_heartbeat: None,
             rttvar: Duration::ZERO,
             rto: config.rto_initial,
             initial: config.rto_initial,
@@ -139,6 +146,8 @@ mod tests {
             srtt: None,
             rtt_min: None,
             samples: 0,
+            latest: None,
+            of_heartbeat: None,
             rttvar: Duration::ZERO,
             rto: ms(initial),
             initial: ms(initial),

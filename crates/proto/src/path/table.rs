@@ -36,12 +36,12 @@ impl PathTable {
     }
 
     fn renew_least(&mut self) {
-        self.least_pmdcs = self.iter().map(|p| p.pmdcs).min();
+        self.least_pmdcs = self.iter().map(|p| p.size.pmdcs).min();
     }
 
     /// With `pmtu_discovery`: a path's size or use has changed.
     pub(crate) fn renew_least_usable(&mut self) {
-        let usable = self.iter().filter(|p| p.usable).map(|p| p.pmdcs).min();
+        let usable = self.iter().filter(|p| p.role.usable).map(|p| p.size.pmdcs).min();
         self.least_pmdcs = usable;
     }
 

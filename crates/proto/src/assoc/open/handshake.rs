@@ -18,6 +18,7 @@ use crate::assoc::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;
 use crate::endpoint::ConnectTo;
 use crate::event::{AssocClosed, Event};
+use crate::path::Origin;
 use crate::rng::Rng;
 use crate::sizes;
 use crate::time::Instant;
@@ -61,15 +62,12 @@ impl Association {
         self.begun = now;
         self.open_until = to.limit.map(|limit| now + limit);
         for &pair in &to.paths {
-            let id = self.create_path(now, pair, false);
-            if let Some(p) = id.and_then(|id| self.paths.get_mut(id)) {
-                p.given = true;
-            }
+            self.create_path(now, pair, Origin::Named);
         }
         for &(local, remote) in &to.candidates {
             self.add_candidate(now, local, remote);
         }
-        if let Some(cheapest) = self.paths.iter().min_by_key(|p| (p.rank, p.id)) {
+        if let Some(cheapest) = self.paths.iter().min_by_key(|p| (p.role.rank, p.id)) {
             self.primary = cheapest.id;
         }
         self.send_init(now);
@@ -104,7 +102,7 @@ impl Association {
         a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
         a.grant_sack_path(cookie.extensions.sack_path);
         a.agree(cookie.extensions);
-        let first = a.create_path(now, (cookie.local, cookie.remote), false);
+        let first = a.create_path(now, (cookie.local, cookie.remote), Origin::Listed);
         a.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
         if let Some(first) = first {
             // RFC 9260 §5.4: the cookie came back from there, so the address is the peer's.
@@ -126,7 +124,8 @@ impl Association {
     fn push_init(&mut self, now: Instant) {
         let on_all = self.config.handshake_on_all_paths;
         let primary = self.primary;
-        let paths = self.paths.iter().filter(|p| p.id == primary || (on_all && p.given));
+        let paths =
+            self.paths.iter().filter(|p| p.id == primary || (on_all && p.origin.is_named()));
         let ids: SmallVec<[_; 8]> = paths.map(|p| p.id).collect();
         for on in ids {
             self.control.push_back(Control::Init { on });
@@ -243,7 +242,7 @@ impl Association {
         self.peer_window.begin(a_rwnd);
         let ssthresh = self.config.initial_ssthresh.bytes(a_rwnd);
         for p in self.paths.iter_mut() {
-            p.window.ssthresh = usize::try_from(ssthresh).unwrap_or(usize::MAX);
+            p.flow.window.ssthresh = usize::try_from(ssthresh).unwrap_or(usize::MAX);
         }
     }
 
@@ -262,7 +261,7 @@ impl Association {
         }
         // The next attempt takes the next path: one that is down does not keep the association
         // closed.
-        let ids: Vec<_> = self.paths.iter().filter(|p| p.given).map(|p| p.id).collect();
+        let ids: Vec<_> = self.paths.iter().filter(|p| p.origin.is_named()).map(|p| p.id).collect();
         let rto = self.handshake_rto(attempts);
         let own_rto = self.config.handshake_rto.is_some();
         let moves = self.config.handshake_moves_primary;
@@ -300,7 +299,7 @@ impl Association {
     /// it: an address that only the peer listed is to be verified first.
     fn prefer(&mut self, (local, remote): (SocketAddr, SocketAddr)) {
         let id = self.paths.find(&local, &remote).filter(|_| self.config.handshake_moves_primary);
-        if let Some(p) = id.and_then(|id| self.paths.get(id)).filter(|p| p.given) {
+        if let Some(p) = id.and_then(|id| self.paths.get(id)).filter(|p| p.origin.is_named()) {
             self.primary = p.id;
         }
     }

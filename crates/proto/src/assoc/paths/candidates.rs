@@ -126,7 +126,7 @@ impl Association {
     /// that the application gave and that does not answer. Does nothing if it is such a path or a
     /// candidate already, if its addresses are of two families, or if there are 64.
     pub fn add_candidate(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr) {
-        let is_given = self.path_of_pair(local, remote).is_some_and(|p| p.given);
+        let is_given = self.path_of_pair(local, remote).is_some_and(|p| p.origin.is_named());
         let is_full = self.candidates.waiting.len() >= MAX_CANDIDATES;
         let is_pair = local.is_ipv4() == remote.is_ipv4();
         if is_given || is_full || !is_pair || self.candidates.is_waiting(local, remote) {
@@ -148,7 +148,11 @@ impl Association {
     /// paths and candidates of the application start from.
     pub(crate) fn listed_addresses(&self) -> Vec<SocketAddr> {
         let mut listed = self.ends.local_addresses().to_vec();
-        let paths = self.paths.iter().filter(|p| p.given && !p.is_away).map(|p| p.local);
+        let paths = self
+            .paths
+            .iter()
+            .filter(|p| p.origin.is_named() && !p.liveness.is_away())
+            .map(|p| p.local);
         let waiting = self.candidates.waiting.iter().map(|pair| pair.local);
         for local in paths.chain(waiting) {
             let is_new = listed.iter().all(|a| a.ip() != local.ip());
@@ -175,8 +179,8 @@ impl Association {
 
     /// Begins the trial of a path again, if it is to have one: at that time it can first answer.
     pub(crate) fn begin_trial(&mut self, at: Instant, id: PathId) {
-        let has_use =
-            self.candidates.are_given || self.paths.iter().filter(|p| p.given).count() > 1;
+        let has_use = self.candidates.are_given
+            || self.paths.iter().filter(|p| p.origin.is_named()).count() > 1;
         let Some(p) = self.paths.get(id).filter(|p| has_use && is_to_answer(p)) else { return };
         let (local, remote) = (p.local, p.remote);
         let ends = Some(at + TRIAL);
@@ -301,7 +305,8 @@ impl Association {
     }
 
     fn is_remote_verified(&self, pair: &Pair) -> bool {
-        let is_verified = |p: &Path| p.remote == pair.remote && p.state != PathState::Unconfirmed;
+        let is_verified =
+            |p: &Path| p.remote == pair.remote && p.liveness.state != PathState::Unconfirmed;
         self.paths.iter().any(is_verified)
     }
 
@@ -321,7 +326,7 @@ impl Association {
                     self.primary = there;
                 }
                 if let Some(p) = self.paths.get_mut(there) {
-                    p.given = true;
+                    p.origin.name();
                 }
                 if self.state.is_open() && !self.paths.get(there).is_some_and(has_answered) {
                     self.probe_now(now, there);
@@ -374,18 +379,21 @@ impl Association {
 
 /// A path that can have a trial.
 fn is_to_answer(p: &Path) -> bool {
-    p.given && !p.is_away && !p.is_superseded && p.state == PathState::Unconfirmed
+    p.origin.is_named()
+        && !p.liveness.is_away()
+        && !p.liveness.is_superseded()
+        && p.liveness.state == PathState::Unconfirmed
 }
 
 /// Packets of the peer came on a path.
 fn is_heard(p: &Path) -> bool {
-    !p.is_away && p.last_heard.is_some()
+    !p.liveness.is_away() && p.liveness.last_heard.is_some()
 }
 
 /// A path has answered our heartbeat. That packets of the peer come from there is no answer: its
 /// address may be out of reach, such as that of a bridge on its host.
 fn has_answered(p: &Path) -> bool {
-    !p.is_away && p.state != PathState::Unconfirmed
+    !p.liveness.is_away() && p.liveness.state != PathState::Unconfirmed
 }
 
 fn is_pair_of(pair: &Pair, local: SocketAddr, remote: SocketAddr) -> bool {

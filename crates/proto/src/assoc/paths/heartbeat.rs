@@ -57,7 +57,7 @@ impl Association {
         let unconfirmed: Vec<_> = self
             .paths
             .iter()
-            .filter(|p| p.state == PathState::Unconfirmed)
+            .filter(|p| p.liveness.state == PathState::Unconfirmed)
             .map(|p| (p.id, p.rto.rto()))
             .collect();
         for (n, (id, rto)) in unconfirmed.into_iter().enumerate() {
@@ -83,21 +83,22 @@ impl Association {
         self.stop_size_searches();
         for p in self.paths.iter_mut().filter(|p| !is_to_be_known(p)) {
             self.timers.stop(Timer::Path(p.id, PathTimer::Heartbeat));
-            p.heartbeat_due = false;
-            p.probe = None;
+            p.probing.is_due = false;
+            p.probing.probe = None;
         }
     }
 
     /// The chunks of a shutdown have no way to take but one that is not verified yet.
     fn lacks_a_way_to_end(&self) -> bool {
-        let works = |p: &Path| is_known(p) && p.state == PathState::Active;
+        let works = |p: &Path| is_known(p) && p.liveness.state == PathState::Active;
         self.state.is_ending() && !self.paths.iter().any(works)
     }
 
     pub(crate) fn probe_now(&mut self, now: Instant, id: PathId) {
         let lacks_a_way = self.lacks_a_way_to_end();
-        let is_needed =
-            |p: &Path| is_to_be_known(p) || (lacks_a_way && p.state == PathState::Unconfirmed);
+        let is_needed = |p: &Path| {
+            is_to_be_known(p) || (lacks_a_way && p.liveness.state == PathState::Unconfirmed)
+        };
         if self.state.is_ending() && !self.paths.get(id).is_some_and(is_needed) {
             return;
         }
@@ -105,8 +106,8 @@ impl Association {
         if self.closed().is_some() {
             return;
         }
-        if let Some(p) = self.paths.get_mut(id).filter(|p| !p.is_away) {
-            p.heartbeat_due = true;
+        if let Some(p) = self.paths.get_mut(id).filter(|p| !p.liveness.is_away()) {
+            p.probing.is_due = true;
             self.heartbeats.may_be_due = true;
             let at = now + p.rto.rto();
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), at);
@@ -116,11 +117,11 @@ impl Association {
     /// Probes a path at once after T3-rtx expired on it, if there is another (HAR: retransmission
     /// policies paper, section 4.1): the answer ends its back-off.
     pub(crate) fn heartbeat_after_rto(&mut self, now: Instant, id: PathId) {
-        let has_other = self.paths.iter().any(|p| p.id != id && p.usable);
-        let Some(p) = self.paths.get_mut(id).filter(|p| has_other && !p.heartbeat_due) else {
+        let has_other = self.paths.iter().any(|p| p.id != id && p.role.usable);
+        let Some(p) = self.paths.get_mut(id).filter(|p| has_other && !p.probing.is_due) else {
             return;
         };
-        p.probe = None;
+        p.probing.probe = None;
         self.probe_now(now, id);
     }
 
@@ -130,7 +131,7 @@ impl Association {
     pub(crate) fn probe_if_failed(&mut self, now: Instant, id: PathId) {
         let lacks_a_way = self.lacks_a_way_to_end();
         let Some(p) = self.paths.get_mut(id) else { return };
-        let has_failed = match p.state {
+        let has_failed = match p.liveness.state {
             PathState::PotentiallyFailed | PathState::Inactive => true,
             PathState::Unconfirmed => lacks_a_way,
             PathState::Active => false,
@@ -141,11 +142,11 @@ impl Association {
             Some(srtt) => srtt,
             None => p.rto.rto(),
         };
-        let gap = p.question_gap(now, self.config.hb_interval);
-        let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < waits)
-            || p.last_heartbeat.is_some_and(|at| now - at < gap);
-        if has_failed && !is_asked && !p.heartbeat_due {
-            p.probe = None;
+        let gap = p.probing.gap(now, self.config.hb_interval);
+        let is_asked = p.probing.probe.is_some_and(|probe| now - probe.sent_at < waits)
+            || p.probing.last_sent.is_some_and(|at| now - at < gap);
+        if has_failed && !is_asked && !p.probing.is_due {
+            p.probing.probe = None;
             self.probe_now(now, id);
         }
     }
@@ -160,11 +161,11 @@ impl Association {
         let is_protected = self.is_protected();
         let Some(p) = self.paths.get_mut(id) else { return Vec::new() };
         let (info, code) = self.heartbeats.questions.ask(p, now, is_protected);
-        p.heartbeat_due = false;
-        p.last_heartbeat = Some(now);
-        p.probe = Some(Probe { code, sent_at: now });
-        p.unanswered = p.unanswered.saturating_add(1);
-        let answer_by = match p.state {
+        p.probing.is_due = false;
+        p.probing.last_sent = Some(now);
+        p.probing.probe = Some(Probe { code, sent_at: now });
+        p.probing.unanswered = p.probing.unanswered.saturating_add(1);
+        let answer_by = match p.liveness.state {
             PathState::Active if !in_outage => p.rto.rto(),
             _ => self.probe_interval(now, id),
         };
@@ -175,16 +176,16 @@ impl Association {
     /// Begins the interval to the next heartbeat of an active path, unless one lasts.
     fn begin_heartbeat_interval(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
-        let is_active = |p: &&Path| p.state == PathState::Active;
+        let is_active = |p: &&Path| p.liveness.state == PathState::Active;
         let Some(p) = self.paths.get(id).filter(is_active) else { return };
-        if p.heartbeat_interval.is_some_and(|(_, end)| end > now) {
+        if p.probing.interval.is_some_and(|(_, end)| end > now) {
             return;
         }
         let end = now + self.heartbeat_gap(p.rto.rto(), jitter);
         let is_for_all = self.recovery.rules.heartbeats.one_at_a_time;
         for p in self.paths.iter_mut().filter(|p| p.id == id || is_for_all) {
-            p.heartbeat_interval = Some((now, end));
-            if p.id != id && p.state == PathState::Active && p.probe.is_none() {
+            p.probing.interval = Some((now, end));
+            if p.id != id && p.liveness.state == PathState::Active && p.probing.probe.is_none() {
                 self.timers.set(Timer::Path(p.id, PathTimer::Heartbeat), end);
             }
         }
@@ -202,8 +203,11 @@ impl Association {
     /// A heartbeat was sent again in the interval that ends: it takes the place of the next.
     fn was_repeated(&self, id: PathId) -> bool {
         let Some(p) = self.paths.get(id) else { return false };
-        let begun = p.heartbeat_interval.map(|(begun, _)| begun);
-        p.probe.is_none() && begun.is_some() && p.last_heartbeat > begun && p.probes_lost == 0
+        let begun = p.probing.interval.map(|(begun, _)| begun);
+        p.probing.probe.is_none()
+            && begun.is_some()
+            && p.probing.last_sent > begun
+            && p.probing.lost == 0
     }
 
     /// When an idle path is probed next: HB.interval + RTO, give or take half an RTO (RFC 9260
@@ -211,21 +215,23 @@ impl Association {
     pub(crate) fn schedule_heartbeat(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
         let is_over = self.state.is_ending() || self.closed().is_some();
-        let may_probe = |p: &&Path| !is_over && !p.is_away;
+        let may_probe = |p: &&Path| !is_over && !p.liveness.is_away();
         let Some(p) = self.paths.get(id).filter(may_probe) else { return };
-        let ends = p.heartbeat_interval.map(|(_, end)| end).filter(|end| *end > now);
-        if let Some(end) = ends.filter(|_| p.state == PathState::Active && self.config.heartbeats) {
+        let ends = p.probing.interval.map(|(_, end)| end).filter(|end| *end > now);
+        if let Some(end) =
+            ends.filter(|_| p.liveness.state == PathState::Active && self.config.heartbeats)
+        {
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), end);
             return;
         }
         let mut after = self.heartbeat_gap(p.rto.rto(), jitter);
-        if p.state != PathState::Active {
+        if p.liveness.state != PathState::Active {
             let hurries = self.is_probed_with_data(id);
             let least = if hurries { Duration::ZERO } else { p.rto.rto() };
             after = after.min(self.probe_interval(now, id).max(least));
         }
         let timer = Timer::Path(id, PathTimer::Heartbeat);
-        if p.state == PathState::Active && !self.config.heartbeats {
+        if p.liveness.state == PathState::Active && !self.config.heartbeats {
             self.timers.stop(timer);
         } else {
             self.timers.set(timer, now + after);
@@ -238,10 +244,10 @@ impl Association {
         }
         let counts = !self.counts_elsewhere(now, id);
         let Some(p) = self.paths.get_mut(id) else { return };
-        let is_lost = p.probe.is_some();
-        if let Some(probe) = p.probe.take() {
-            p.probes_lost = p.probes_lost.saturating_add(1);
-            if counts && p.timed_out.data.is_none_or(|at| at <= probe.sent_at) {
+        let is_lost = p.probing.probe.is_some();
+        if let Some(probe) = p.probing.probe.take() {
+            p.probing.lost = p.probing.lost.saturating_add(1);
+            if counts && p.liveness.timed_out.data.is_none_or(|at| at <= probe.sent_at) {
                 self.count_timeout(now, id, TimeoutCause::Heartbeat);
             }
         }
@@ -251,14 +257,14 @@ impl Association {
         let Some(p) = self.paths.get(id).filter(|_| self.state.is_open()) else { return };
         // Nor is a path idle whose peer answers probes of its window: their back-off is not to be
         // ended.
-        let sends_new = p.last_new_data.is_some_and(|at| now - at < self.config.hb_interval);
+        let sends_new = p.flow.last_new_data.is_some_and(|at| now - at < self.config.hb_interval);
         let busy = sends_new || self.peer_window.is_probe_answered();
-        let carries_data = p.usable && self.out.chunks_in_flight(id) > 0;
+        let carries_data = p.role.usable && self.out.chunks_in_flight(id) > 0;
         let (busy, carries_data) = match self.is_probed_with_data(id) {
             true => (false, false),
             false => (busy, carries_data),
         };
-        match p.state {
+        match p.liveness.state {
             // RFC 9260 §8.3: only idle paths are probed, those without chunks that measure their
             // RTT. Retransmissions do not, so a path that carries nothing else is idle.
             PathState::Active if busy => self.schedule_heartbeat(now, id),
@@ -282,10 +288,12 @@ impl Association {
 
     /// Paths are probed one at a time, and another has been idle for longer than this one.
     fn is_idle_elsewhere_for_longer(&self, id: PathId) -> bool {
-        let idle_since = |p: &Path| p.last_new_data.max(p.last_heartbeat);
-        let Some(own) = self.paths.get(id).filter(|p| p.probe.is_none()) else { return false };
+        let idle_since = |p: &Path| p.flow.last_new_data.max(p.probing.last_sent);
+        let Some(own) = self.paths.get(id).filter(|p| p.probing.probe.is_none()) else {
+            return false;
+        };
         let is_longer = |p: &Path| {
-            p.id != id && p.state == PathState::Active && idle_since(p) < idle_since(own)
+            p.id != id && p.liveness.state == PathState::Active && idle_since(p) < idle_since(own)
         };
         self.recovery.rules.heartbeats.one_at_a_time && self.paths.iter().any(is_longer)
     }
@@ -302,17 +310,19 @@ impl Association {
         let is_quick = self.config.hb_first_probe.is_some();
         let Some(p) = self.paths.get_mut(id) else { return };
         // An answer that came before, or is older than one that did, says nothing new.
-        if p.is_away || p.answered.is_some_and(|newest| sent_at <= newest) {
+        if p.liveness.is_away() || p.probing.answered.is_some_and(|newest| sent_at <= newest) {
             return;
         }
-        let latest = p.probe.take().filter(|probe| probe.code == code);
+        let latest = p.probing.probe.take().filter(|probe| probe.code == code);
         let asked_at = latest.map_or(sent_at, |probe| probe.sent_at);
         let is_late = latest.is_none();
         let is_idle = self.out.chunks_in_flight(id) == 0;
         // Since it was asked nothing else has shown that it works.
-        let is_news = std::mem::take(&mut p.is_in_doubt) && p.last_active < asked_at;
-        let was_in_doubt = p.state != PathState::Active || p.error_count > 0 || is_news;
-        let was_verified = p.state != PathState::Unconfirmed;
+        let is_news =
+            std::mem::take(&mut p.probing.is_after_change) && p.liveness.last_active < asked_at;
+        let was_in_doubt =
+            p.liveness.state != PathState::Active || p.liveness.error_count > 0 || is_news;
+        let was_verified = p.liveness.state != PathState::Unconfirmed;
         self.recovery.policy.on_heartbeat_ack();
         let rtt = now - asked_at;
         if is_quick && is_idle {
@@ -322,7 +332,7 @@ impl Association {
         }
         if via == Some(id) {
             p.note_heartbeat_rtt(now, rtt);
-            p.rtt_heartbeat = Some(rtt);
+            p.rto.of_heartbeat = Some(rtt);
         }
         p.note_answer(now, asked_at);
         self.go_on_with_doubt(now, id);
@@ -343,10 +353,10 @@ impl Association {
     fn path_answered(&mut self, now: Instant, id: PathId) {
         let config = self.config_rc();
         let Some(p) = self.paths.get_mut(id) else { return };
-        let state = p.state;
+        let state = p.liveness.state;
         if let Some(packets) = self.policies.fail.recovery_cwnd(state) {
-            p.one_packet = false;
-            p.window.cwnd = packets as usize * p.limits(&config).packet;
+            p.flow.one_packet = false;
+            p.flow.window.cwnd = packets as usize * p.limits(&config).packet;
         }
         match state {
             PathState::Unconfirmed => self.confirm_path(now, id),
@@ -360,10 +370,10 @@ impl Association {
     /// Sends the next heartbeat that is due, in a packet of its own.
     #[cold]
     pub(crate) fn heartbeat_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        self.heartbeats.may_be_due = self.paths.iter().any(|p| p.heartbeat_due);
-        let id = self.paths.iter().find(|p| p.heartbeat_due && self.may_probe(p))?.id;
+        self.heartbeats.may_be_due = self.paths.iter().any(|p| p.probing.is_due);
+        let id = self.paths.iter().find(|p| p.probing.is_due && self.may_probe(p))?.id;
         let info = self.new_probe(now, id);
-        let max = self.paths.get(id)?.max_packet;
+        let max = self.paths.get(id)?.size.max_packet;
         let mut packet = OutgoingPacket::new(buf, self.ends.header(), max, self.seals());
         packet.push_heartbeat(&info);
         let len = self.finish(packet)?;
@@ -381,14 +391,14 @@ impl Association {
         let config = &self.config;
         let Some(p) = self.paths.get(id) else { return config.hb_interval };
         let rto = p.rto.rto();
-        let waits =
-            p.state == PathState::Inactive && !self.recovery.rules.heartbeats.failed_at_once;
-        let gap = p.question_gap(now, config.hb_interval).max(self.gap_in_silence(now, id));
+        let waits = p.liveness.state == PathState::Inactive
+            && !self.recovery.rules.heartbeats.failed_at_once;
+        let gap = p.probing.gap(now, config.hb_interval).max(self.gap_in_silence(now, id));
         let slow = if waits { rto + config.hb_interval } else { rto.max(gap) };
-        let doubled = |first: Duration| first.saturating_mul(1 << p.probes_lost.min(16));
+        let doubled = |first: Duration| first.saturating_mul(1 << p.probing.lost.min(16));
         let Some(srtt) = p.rto.srtt() else {
             // A network that one has just come to may lose the first packets.
-            let is_new = p.given && p.error_count <= config.path_max_retrans;
+            let is_new = p.origin.is_named() && p.liveness.error_count <= config.path_max_retrans;
             let carries = self.policies.in_doubt.carry_when_answered;
             let first = config.hb_first_probe.filter(|_| is_new && carries);
             return first.map_or(slow, |first| slow.min(doubled(first)));
@@ -407,8 +417,8 @@ impl Association {
         let is_quick = self.config.hb_probe_max.is_some();
         let Some(p) = self.paths.get(id).filter(|_| is_quick) else { return Duration::ZERO };
         let waits = self.out.chunks_in_flight(id) > 0;
-        let heard_at = p.last_heard.filter(|at| !waits && *at > p.last_active);
-        let silence = now - heard_at.unwrap_or(p.last_active);
+        let heard_at = p.liveness.last_heard.filter(|at| !waits && *at > p.liveness.last_active);
+        let silence = now - heard_at.unwrap_or(p.liveness.last_active);
         if !self.is_in_outage() {
             return silence / 40;
         }

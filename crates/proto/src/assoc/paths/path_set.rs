@@ -115,13 +115,13 @@ impl Association {
                 }
                 Decision::Restore { path, why } => {
                     if let Some(p) = self.paths.get_mut(path) {
-                        p.suppressed = None;
+                        p.role.set_aside = None;
                     }
                     self.events.push(Event::PathRestored { path, reason: why });
                     has_changed = true;
                 }
                 Decision::Throttle(tried) => {
-                    self.paths.iter_mut().for_each(|p| p.is_throttled = tried == Some(p.id));
+                    self.paths.iter_mut().for_each(|p| p.flow.is_throttled = tried == Some(p.id));
                 }
                 Decision::Probe(path) => self.probe_now(now, path),
                 Decision::Tell(evidence) => {
@@ -144,7 +144,7 @@ impl Association {
         }
         let reason = why.reason();
         if let Some(p) = self.paths.get_mut(path) {
-            p.suppressed = Some(reason);
+            p.role.set_aside = Some(reason);
         }
         self.events.push(Event::PathSuppressed { path, reason });
         self.timers.stop(Timer::Path(path, PathTimer::Silence));

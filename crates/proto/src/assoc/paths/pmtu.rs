@@ -70,8 +70,8 @@ impl Association {
             return;
         }
         let Some(p) = self.paths.get_mut(id) else { return };
-        if p.given || p.state != PathState::Unconfirmed {
-            p.pmtu.start();
+        if p.origin.is_named() || p.liveness.state != PathState::Unconfirmed {
+            p.size.pmtu.start();
             self.follow_size(now, id, MtuReason::Confirmed);
         }
     }
@@ -86,7 +86,7 @@ impl Association {
     /// No more probes: the association ends.
     pub(super) fn stop_size_searches(&mut self) {
         for p in self.paths.iter_mut() {
-            p.pmtu.stop();
+            p.size.pmtu.stop();
             self.timers.stop(Timer::Path(p.id, PathTimer::Pmtu));
         }
     }
@@ -95,9 +95,9 @@ impl Association {
     fn follow_size(&mut self, now: Instant, id: PathId, reason: MtuReason) {
         let timer = Timer::Path(id, PathTimer::Pmtu);
         let Some(p) = self.paths.get_mut(id) else { return };
-        let (old, new) = (p.mtu, p.pmtu.size());
+        let (old, new) = (p.size.mtu, p.size.pmtu.size());
         let rto = p.rto.rto();
-        match (p.pmtu.is_due(), p.pmtu.wait()) {
+        match (p.size.pmtu.is_due(), p.size.pmtu.wait()) {
             (true, _) => self.size_search.may_owe_probe = true,
             (false, Wait::ForAnswer) => self.timers.start(timer, now + rto),
             (false, Wait::ToRaise) => {
@@ -126,12 +126,12 @@ impl Association {
         now: Instant,
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let due = self.paths.iter().find(|p| p.pmtu.is_due()).map(|p| p.id);
+        let due = self.paths.iter().find(|p| p.size.pmtu.is_due()).map(|p| p.id);
         self.size_search.may_owe_probe = due.is_some();
         let id = due?;
         let nonce = self.size_search.rng.next_u64();
         let p = self.paths.get_mut(id)?;
-        let len = p.pmtu.take_due(nonce)? - p.headers(&self.config);
+        let len = p.size.pmtu.take_due(nonce)? - p.headers(&self.config);
         let mut packet = OutgoingPacket::new(buf, self.ends.header(), len, self.seals());
         packet.push_heartbeat(&size_probe_info(nonce, id));
         packet.push_pad_to(len);
@@ -140,7 +140,7 @@ impl Association {
         p.counters.packets_sent += 1;
         p.counters.bytes_sent += len as u64;
         p.counters.size_probes_sent += 1;
-        p.pmtu.asked_at = Some(now);
+        p.size.pmtu.asked_at = Some(now);
         self.timers.set(Timer::Path(id, PathTimer::Pmtu), now + p.rto.rto());
         Some(Transmit::new(p.local, p.remote, len))
     }
@@ -154,12 +154,12 @@ impl Association {
         let nonce = info.get_u64();
         let Ok(id) = u8::try_from(info.get_u32()).map(PathId) else { return false };
         let Some(p) = self.paths.get_mut(id) else { return false };
-        let before = p.pmtu.size();
-        if p.pmtu.on_answer(nonce).is_none() {
+        let before = p.size.pmtu.size();
+        if p.size.pmtu.on_answer(nonce).is_none() {
             return false;
         }
-        let is_less = p.pmtu.size() < before;
-        p.last_active = now;
+        let is_less = p.size.pmtu.size() < before;
+        p.liveness.last_active = now;
         let reason = if is_less { MtuReason::BlackHole } else { MtuReason::Confirmed };
         self.follow_size(now, id, reason);
         true
@@ -170,13 +170,13 @@ impl Association {
         // Of a path that does not work, what is not answered says nothing of larger sizes. A doubt
         // goes on, for it may be why the path does not. But while small packets are not answered,
         // either, nothing speaks for that, and long probes would fill a link that became slow.
-        let is_heard = p.pmtu.asked_at.is_none_or(|at| p.last_active > at);
-        let is_to_go_on = match p.pmtu.is_in_doubt() {
+        let is_heard = p.size.pmtu.asked_at.is_none_or(|at| p.liveness.last_active > at);
+        let is_to_go_on = match p.size.pmtu.is_in_doubt() {
             true => is_heard || !self.policies.in_doubt.probed_with_data,
-            false => p.state == PathState::Active,
+            false => p.liveness.state == PathState::Active,
         };
         if is_to_go_on {
-            p.pmtu.on_timer();
+            p.size.pmtu.on_timer();
         }
         self.follow_size(now, id, MtuReason::BlackHole);
     }
@@ -184,7 +184,7 @@ impl Association {
     /// A path answers that was silent: if a doubt of its size is not settled by the data that is
     /// sent now, it goes on.
     pub(super) fn go_on_with_doubt(&mut self, now: Instant, id: PathId) {
-        if let Some(p) = self.paths.get(id).filter(|p| p.pmtu.is_in_doubt()) {
+        if let Some(p) = self.paths.get(id).filter(|p| p.size.pmtu.is_in_doubt()) {
             self.timers.bring_forward(Timer::Path(id, PathTimer::Pmtu), now + p.rto.rto());
         }
     }
@@ -192,7 +192,7 @@ impl Association {
     /// T3-rtx expired: perhaps only large packets get lost (RFC 8899 §4.3, black hole detection).
     pub(crate) fn doubt_size(&mut self, now: Instant, id: PathId, had_large: bool) {
         let Some(p) = self.paths.get_mut(id).filter(|_| had_large) else { return };
-        if p.pmtu.doubt() {
+        if p.size.pmtu.doubt() {
             self.follow_size(now, id, MtuReason::BlackHole);
         }
     }
@@ -206,16 +206,16 @@ impl Association {
     /// path's size.
     pub(crate) fn note_packet_size(&mut self, id: PathId, tsns: &[Tsn], len: usize) {
         let Some(p) = self.paths.get(id) else { return };
-        let len = if len > p.max_packet { 0 } else { len + p.headers(&self.config) };
+        let len = if len > p.size.max_packet { 0 } else { len + p.headers(&self.config) };
         self.out.note_packet(tsns, len);
     }
 
     /// The largest packets that a SACK acknowledged on a path, and made lost.
     pub(crate) fn note_sacked_sizes(&mut self, now: Instant, id: PathId, acked: u16, lost: u16) {
         let Some(p) = self.paths.get_mut(id) else { return };
-        if p.pmtu.note_sack(acked.into(), lost.into()) {
+        if p.size.pmtu.note_sack(acked.into(), lost.into()) {
             self.follow_size(now, id, MtuReason::BlackHole);
-        } else if p.pmtu.is_due() {
+        } else if p.size.pmtu.is_due() {
             self.size_search.may_owe_probe = true;
         }
     }
@@ -230,7 +230,7 @@ impl Association {
             let Some(ends) = self.paths.get(id).map(|p| (p.local, p.remote)) else { continue };
             let Some(mtu) = self.link_mtu(ends) else { continue };
             let Some(p) = self.paths.get_mut(id) else { continue };
-            p.pmtu.set_link(&config, mtu);
+            p.size.pmtu.set_link(&config, mtu);
             self.follow_size(now, id, MtuReason::Interface);
         }
     }
@@ -245,7 +245,7 @@ impl Association {
         let config = self.config_rc();
         let Some(id) = self.paths.find(&local, &remote) else { return };
         let Some(p) = self.paths.get_mut(id) else { return };
-        p.pmtu.on_refused(len + p.headers(&config) - p.overhead);
+        p.size.pmtu.on_refused(len + p.headers(&config) - p.size.overhead);
         self.follow_size(now, id, MtuReason::Interface);
     }
 
@@ -260,14 +260,14 @@ impl Association {
     ) {
         let Some(id) = self.paths.find(&local, &remote) else { return };
         let Some(p) = self.paths.get_mut(id) else { return };
-        let lowers = mtu < p.pmtu.size();
-        let too_soon = p.pmtu.told_at.is_some_and(|at| now - at < TOLD_AGAIN_AFTER);
+        let lowers = mtu < p.size.pmtu.size();
+        let too_soon = p.size.pmtu.told_at.is_some_and(|at| now - at < TOLD_AGAIN_AFTER);
         if lowers && too_soon {
             return;
         }
-        p.pmtu.on_packet_too_big(mtu);
+        p.size.pmtu.on_packet_too_big(mtu);
         if lowers {
-            p.pmtu.told_at = Some(now);
+            p.size.pmtu.told_at = Some(now);
         }
         self.follow_size(now, id, MtuReason::PacketTooBig);
     }

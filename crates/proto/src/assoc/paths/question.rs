@@ -66,7 +66,7 @@ impl Questions {
         let units = now.as_nanos() >> UNIT_BITS;
         let word = u64::from(path.id.0) << TIME_BITS | units & TIME_MASK;
         let mut info = Vec::with_capacity(INFO_LEN);
-        let is_short = is_protected && path.state != PathState::Unconfirmed;
+        let is_short = is_protected && path.liveness.state != PathState::Unconfirmed;
         let code = if is_short { units } else { self.code(path, units) };
         if !is_short {
             info.put_u64(code);
@@ -93,7 +93,7 @@ impl Questions {
         let units = now_units.checked_sub(age)?;
         let sent_at = Instant::from_nanos(units << UNIT_BITS);
         let (code, is_ours) = if is_short {
-            (units, path.state != PathState::Unconfirmed && sent_at >= path.created)
+            (units, path.liveness.state != PathState::Unconfirmed && sent_at >= path.created)
         } else {
             let own = self.code(path, units);
             (own, own.to_be_bytes() == code)
@@ -125,12 +125,22 @@ impl Questions {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::path::{NewPath, Origin};
 
     fn path(id: u8, remote: &str, created: Instant) -> Path {
         let config = Config::build("fast", "cmt-pf", &[]).expect("valid");
         let local = "192.0.2.1:9899".parse().expect("an address");
         let remote = remote.parse().expect("an address");
-        Path::new(PathId(id), (local, remote), &config, 65_536, (None, 0), created)
+        let of = NewPath {
+            id: PathId(id),
+            local,
+            remote,
+            origin: Origin::Named,
+            peer_rwnd: 65_536,
+            link_mtu: None,
+            overhead: 0,
+        };
+        Path::new(&config, created, of)
     }
 
     fn questions(seed: u64) -> Questions {
@@ -191,7 +201,7 @@ mod tests {
         let now = Instant::from_millis(60_000);
         let (long, _) = questions.ask(&there, now, true);
         assert_eq!(long.len(), INFO_LEN, "it is not verified yet");
-        there.state = PathState::Active;
+        there.liveness.state = PathState::Active;
         let (short, code) = questions.ask(&there, now, true);
         assert_eq!(short.len(), SHORT_LEN);
         let read = |info: &[u8], at, is_protected, of: &Path| {
@@ -209,7 +219,7 @@ mod tests {
         }
         let newer = path(3, "198.51.100.1:9899", later);
         assert_eq!(read(&short, later, true, &newer), None, "that was another path");
-        there.state = PathState::Unconfirmed;
+        there.liveness.state = PathState::Unconfirmed;
         assert_eq!(read(&short, later, true, &there), None, "it verifies nothing");
     }
 

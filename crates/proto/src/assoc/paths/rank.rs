@@ -55,8 +55,8 @@ impl Association {
     pub fn set_path_rank(&mut self, now: Instant, path: PathId, rank: PathRank) -> bool {
         let is_over = self.closed().is_some();
         let Some(p) = self.paths.get_mut(path) else { return false };
-        if p.rank != rank {
-            p.rank = rank;
+        if p.role.rank != rank {
+            p.role.rank = rank;
             if is_over {
                 return true; // no event follows its end
             }
@@ -68,7 +68,7 @@ impl Association {
 
     /// The rank of a path; `None` if there is no such path.
     pub fn path_rank(&self, path: PathId) -> Option<PathRank> {
-        self.paths.get(path).map(|p| p.rank)
+        self.paths.get(path).map(|p| p.role.rank)
     }
 
     /// The same for all paths from a local address, those of later included.
@@ -103,7 +103,7 @@ impl Association {
 
     /// Looks which ranks there are and which work, before anything is decided on paths.
     pub(crate) fn renew_ranks(&mut self, now: Instant) {
-        let mut ranks = self.paths.iter().map(|p| p.rank);
+        let mut ranks = self.paths.iter().map(|p| p.role.rank);
         let first = ranks.next().unwrap_or_default();
         let differ = ranks.any(|rank| rank != first);
         if !differ && !self.ranks.differ {
@@ -132,7 +132,9 @@ impl Association {
         let mut views: smallvec::SmallVec<[PathView; 4]> = self.paths.iter().map(view).collect();
         let fail = &self.policies.fail;
         let usable: smallvec::SmallVec<[bool; 8]> = (self.paths.iter().zip(&views))
-            .map(|(p, view)| !p.is_away && p.suppressed.is_none() && fail.is_usable(view, &views))
+            .map(|(p, view)| {
+                !p.liveness.is_away() && p.role.set_aside.is_none() && fail.is_usable(view, &views)
+            })
             .collect();
         views.iter_mut().zip(usable).for_each(|(view, usable)| view.usable = usable);
         views
@@ -174,7 +176,7 @@ impl Association {
         if self.ranks.differ
             && let Some(p) = self.paths.get(path)
         {
-            self.policies.rank.sent(now, p.rank);
+            self.policies.rank.sent(now, p.role.rank);
         }
     }
 
@@ -182,7 +184,7 @@ impl Association {
     /// cheaper one: to the path set it does not work.
     pub(crate) fn standing(&self, p: &Path) -> Standing {
         let mut standing = p.standing();
-        if standing.state == PathState::Active && self.ranks.keep_idle(p.rank) {
+        if standing.state == PathState::Active && self.ranks.keep_idle(p.role.rank) {
             standing.state = PathState::Inactive;
         }
         standing
@@ -191,11 +193,11 @@ impl Association {
     /// Says which paths begin and cease to carry data because of their ranks.
     pub(crate) fn tell_ranks(&mut self) {
         let base = self.ranks.base;
-        let cheapest = self.paths.iter().map(|p| p.rank).min();
+        let cheapest = self.paths.iter().map(|p| p.role.rank).min();
         for p in self.paths.iter_mut() {
             let path = p.id;
-            let keeps_idle = self.ranks.keep_idle(p.rank);
-            if keeps_idle == std::mem::replace(&mut p.is_kept_idle, keeps_idle) {
+            let keeps_idle = self.ranks.keep_idle(p.role.rank);
+            if keeps_idle == std::mem::replace(&mut p.role.is_kept_idle, keeps_idle) {
                 continue;
             }
             self.events.push(match keeps_idle {
@@ -203,8 +205,10 @@ impl Association {
                 false => Event::PathRestored {
                     path,
                     reason: match base {
-                        Some(base) if self.ranks.differ && p.rank > base => RestoreReason::Overflow,
-                        _ if cheapest.is_some_and(|cheapest| cheapest < p.rank) => {
+                        Some(base) if self.ranks.differ && p.role.rank > base => {
+                            RestoreReason::Overflow
+                        }
+                        _ if cheapest.is_some_and(|cheapest| cheapest < p.role.rank) => {
                             RestoreReason::Failover
                         }
                         _ => RestoreReason::Ranked,
@@ -223,11 +227,16 @@ impl Association {
         if self.policies.ack_path.elects() {
             return chosen; // the peer is told which path they take
         }
-        let is_heard =
-            |p: &Path| p.last_heard.is_some_and(|at| now.saturating_since(at) <= HEARD_WITHIN);
-        let works = |p: &&Path| p.state == PathState::Active && p.error_count == 0 && !p.is_away;
-        let cheaper = self.paths.iter().filter(|p| p.rank < rank).filter(works);
-        let best = cheaper.filter(|p| is_heard(p)).min_by_key(|p| (p.rank, p.rto.srtt()));
+        let is_heard = |p: &Path| {
+            p.liveness.last_heard.is_some_and(|at| now.saturating_since(at) <= HEARD_WITHIN)
+        };
+        let works = |p: &&Path| {
+            p.liveness.state == PathState::Active
+                && p.liveness.error_count == 0
+                && !p.liveness.is_away()
+        };
+        let cheaper = self.paths.iter().filter(|p| p.role.rank < rank).filter(works);
+        let best = cheaper.filter(|p| is_heard(p)).min_by_key(|p| (p.role.rank, p.rto.srtt()));
         best.map_or(chosen, |p| p.id)
     }
 }

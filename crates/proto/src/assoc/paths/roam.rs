@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::assoc::{AssocTimer, Association, PathTimer, Timer};
 use crate::event::Event;
-use crate::path::Path;
+use crate::path::{Address, Path};
 use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
@@ -34,14 +34,15 @@ impl Association {
             return;
         }
         for id in self.paths.ids() {
-            let from_there = |p: &&Path| p.local == local && !p.is_away;
+            let from_there = |p: &&Path| p.local == local && !p.liveness.is_away();
             if self.paths.get(id).filter(from_there).is_none() {
                 continue;
             }
             self.events.push(Event::AddressGone { path: id, local });
             // While the association is opened, INIT takes the paths in turn: there is nothing to
             // rescue.
-            let has_other = self.paths.iter().any(|p| p.id != id && !p.is_away && p.local != local);
+            let has_other =
+                self.paths.iter().any(|p| p.id != id && !p.liveness.is_away() && p.local != local);
             match has_other {
                 true => self.remove_path(now, id),
                 false => self.park(now, id),
@@ -57,12 +58,12 @@ impl Association {
         let known = self.paths.find(&local, &remote);
         let new = self.add_path(now, local, remote).or(known).filter(|new| *new != id)?;
         if let Some(p) = self.paths.get_mut(new) {
-            p.is_superseded = false;
+            p.liveness.supersede(false);
         }
         if let Some(old) = self.paths.get_mut(id) {
-            old.is_superseded = true;
+            old.liveness.supersede(true);
         }
-        if self.paths.get(new).is_some_and(|p| p.state == PathState::Active) {
+        if self.paths.get(new).is_some_and(|p| p.liveness.state == PathState::Active) {
             self.remove_path(now, id);
         }
         Some(new)
@@ -101,18 +102,18 @@ impl Association {
     }
 
     fn ask_after_change(&mut self, now: Instant, id: PathId) {
-        let Some(p) = self.paths.get_mut(id).filter(|p| !p.is_away) else { return };
-        let is_fine = p.state == PathState::Active
-            && p.error_count == 0
-            && p.last_heard.is_some_and(|at| now - at <= PROBE_GAP);
-        let is_asked = p.probe.is_some_and(|probe| now - probe.sent_at < PROBE_GAP);
-        if is_fine || is_asked || p.heartbeat_due {
+        let Some(p) = self.paths.get_mut(id).filter(|p| !p.liveness.is_away()) else { return };
+        let is_fine = p.liveness.state == PathState::Active
+            && p.liveness.error_count == 0
+            && p.liveness.last_heard.is_some_and(|at| now - at <= PROBE_GAP);
+        let is_asked = p.probing.probe.is_some_and(|probe| now - probe.sent_at < PROBE_GAP);
+        if is_fine || is_asked || p.probing.is_due {
             return;
         }
         p.rto.end_back_off();
-        p.probes_lost = 0;
-        p.is_in_doubt = true;
-        p.probe = None;
+        p.probing.lost = 0;
+        p.probing.is_after_change = true;
+        p.probing.probe = None;
         let at = now + p.rto.rto();
         self.timers.bring_forward(Timer::Path(id, PathTimer::T3Rtx), at);
         self.probe_now(now, id);
@@ -121,13 +122,14 @@ impl Association {
     /// Keeps the last path although its address is gone, without anything in flight.
     fn park(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get_mut(id) else { return };
-        p.is_away = true;
-        p.heartbeat_due = false;
-        p.probe = None;
-        p.answered = Some(now);
+        p.liveness.address = Address::Away;
+        p.probing.is_due = false;
+        p.probing.probe = None;
+        p.probing.answered = Some(now);
         self.out.mark_path(id, None);
         self.out.forget_lost(id);
-        if self.state.is_open() && self.paths.get(id).is_some_and(|p| p.state == PathState::Active)
+        if self.state.is_open()
+            && self.paths.get(id).is_some_and(|p| p.liveness.state == PathState::Active)
         {
             self.set_path_state(now, id, PathState::Inactive);
         }
@@ -137,7 +139,8 @@ impl Association {
 
     /// While the association is opened, a new path takes over from one whose address is gone.
     pub(crate) fn replace_while_opening(&mut self, now: Instant) {
-        let away: Vec<_> = self.paths.iter().filter(|p| p.is_away).map(|p| p.id).collect();
+        let away: Vec<_> =
+            self.paths.iter().filter(|p| p.liveness.is_away()).map(|p| p.id).collect();
         if !self.state.is_open() && !away.is_empty() {
             away.into_iter().for_each(|id| self.remove_path(now, id));
             self.network_changed(now);
@@ -146,13 +149,13 @@ impl Association {
 
     /// The address of a path is ours again. Returns whether there is such a path.
     pub(crate) fn come_back(&mut self, now: Instant, id: PathId) -> bool {
-        if let Some(p) = self.paths.get_mut(id) {
-            p.is_superseded = false;
+        let Some(p) = self.paths.get_mut(id) else { return false };
+        let was = std::mem::replace(&mut p.liveness.address, Address::Ours);
+        if was != Address::Away {
+            return false;
         }
-        let Some(p) = self.paths.get_mut(id).filter(|p| p.is_away) else { return false };
-        p.is_away = false;
         p.rto.end_back_off();
-        p.error_count = 0;
+        p.liveness.error_count = 0;
         let (path, local, remote) = (p.id, p.local, p.remote);
         self.events.push(Event::PathAdded { path, local, remote });
         self.refresh_usable(now);
@@ -168,11 +171,13 @@ impl Association {
         // One that the application gave has its time to be verified.
         let limit = self.config.path_max_retrans;
         let is_idle = |p: &&Path| {
-            let has_failed = p.state != PathState::Active && (!p.given || p.error_count > limit);
-            p.is_away || (has_failed && p.id != self.primary)
+            let has_failed = p.liveness.state != PathState::Active
+                && (!p.origin.is_named() || p.liveness.error_count > limit);
+            p.liveness.is_away() || (has_failed && p.id != self.primary)
         };
         let idle = self.paths.iter().filter(is_idle);
-        let oldest = idle.min_by_key(|p| (p.given, p.last_heard)).map(|p| p.id);
+        let oldest =
+            idle.min_by_key(|p| (p.origin.is_named(), p.liveness.last_heard)).map(|p| p.id);
         let Some(oldest) = oldest.filter(|_| self.paths.len() > 1) else { return false };
         self.remove_path(now, oldest);
         true
@@ -185,10 +190,13 @@ impl Association {
     /// If the question was asked at `asked_at`, and others since, only what was sent on that path
     /// before is lost: the rest may arrive as late as the answer did.
     pub(crate) fn path_answers(&mut self, now: Instant, id: PathId, asked_at: Option<Instant>) {
-        let Some(remote) = self.paths.get(id).filter(|p| !p.is_superseded).map(|p| p.remote) else {
+        let Some(remote) =
+            self.paths.get(id).filter(|p| !p.liveness.is_superseded()).map(|p| p.remote)
+        else {
             return;
         };
-        let is_over = |p: &&Path| p.is_away || (p.is_superseded && p.remote == remote);
+        let is_over =
+            |p: &&Path| p.liveness.is_away() || (p.liveness.is_superseded() && p.remote == remote);
         let over: Vec<_> = self.paths.iter().filter(is_over).map(|p| p.id).collect();
         for path in over.into_iter().filter(|path| *path != id) {
             self.remove_path(now, path);
@@ -196,16 +204,19 @@ impl Association {
         if !self.policies.in_doubt.carry_when_answered || !self.state.may_send_data() {
             return;
         }
-        let works = |p: &Path| p.state == PathState::Active && p.error_count == 0 && p.id != id;
+        let works = |p: &Path| {
+            p.liveness.state == PathState::Active && p.liveness.error_count == 0 && p.id != id
+        };
         if self.paths.iter().any(works) {
             return;
         }
         for path in self.paths.ids() {
             // A path that answers again and again must not keep T3-rtx of a dead one from expiring.
-            let carries_on = path != id && self.paths.get(path).is_some_and(|p| p.was_carried);
+            let carries_on =
+                path != id && self.paths.get(path).is_some_and(|p| p.liveness.was_carried);
             if self.out.chunks_in_flight(path) > 0 && !carries_on {
                 if let Some(other) = self.paths.get_mut(path).filter(|_| path != id) {
-                    other.was_carried = true;
+                    other.liveness.was_carried = true;
                 }
                 let sent_since = asked_at.filter(|_| path == id);
                 self.out.mark_path(path, sent_since);
@@ -220,7 +231,7 @@ impl Association {
     /// may lose: nobody is there who wants it.
     pub(super) fn forget_stranger(&mut self, now: Instant, id: PathId) -> bool {
         let limit = self.config.path_max_retrans;
-        let is_over = self.paths.get(id).is_some_and(|p| p.error_count > limit);
+        let is_over = self.paths.get(id).is_some_and(|p| p.liveness.error_count > limit);
         if !is_over || !self.is_stranger(id) || self.paths.len() < 2 {
             return false;
         }

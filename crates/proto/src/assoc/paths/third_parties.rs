@@ -51,5 +51,5 @@ impl Association {
 /// An address that the peer listed, that this end's application did not name, and that has not
 /// answered.
 fn is_only_listed(p: &Path) -> bool {
-    !p.given && !p.learnt && p.state == PathState::Unconfirmed
+    !p.origin.is_named() && !p.origin.is_learnt() && p.liveness.state == PathState::Unconfirmed
 }

@@ -102,9 +102,9 @@ impl Association {
         if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
             p.counters.packets_received += 1;
             p.counters.bytes_received += wire_len as u64;
-            p.last_heard = Some(now);
+            p.liveness.last_heard = Some(now);
             if received.counts_fully {
-                p.note_heard(now);
+                p.probing.note_heard(now);
             }
         }
         if let Some(id) = path {
@@ -377,7 +377,7 @@ impl Association {
         let waits = !is_prompt && (self.agreed.sack_paths.dac || many);
         r.delayed.set_dac(waits && r.data_paths.count_ones() > 1);
         if let Some(path) = p.path.and_then(|id| self.paths.get_mut(id)) {
-            path.last_data_received = Some(p.now);
+            path.flow.last_data_received = Some(p.now);
             path.counters.data_bytes_received += p.new_bytes as u64;
         }
         let facts = PacketFacts { gap_after: r.tracker.has_gaps(), ..p.facts };

@@ -124,8 +124,8 @@ impl Association {
             |state| matches!(state, PathState::PotentiallyFailed | PathState::Inactive);
         match path {
             _ if is_reported => ElectReason::Failed,
-            Some(p) if has_failed(p.state) => ElectReason::Failed,
-            Some(p) if p.suppressed.is_some() => ElectReason::SetAside,
+            Some(p) if has_failed(p.liveness.state) => ElectReason::Failed,
+            Some(p) if p.role.set_aside.is_some() => ElectReason::SetAside,
             _ => ElectReason::Better,
         }
     }
@@ -138,13 +138,13 @@ impl Association {
         if !self.policies.ack_path.elects() && !self.policies.sched.compares_rtts() {
             return;
         }
-        let works = self.paths.iter().filter(|p| p.state == PathState::Active).count();
+        let works = self.paths.iter().filter(|p| p.liveness.state == PathState::Active).count();
         let is_unknown = |p: &Path| {
-            p.state == PathState::Active
+            p.liveness.state == PathState::Active
                 && p.rto.srtt().is_none()
-                && p.last_new_data.is_none()
-                && p.probe.is_none()
-                && !p.heartbeat_due
+                && p.flow.last_new_data.is_none()
+                && p.probing.probe.is_none()
+                && !p.probing.is_due
         };
         if works > 1 && self.paths.get(self.primary).is_some_and(is_unknown) {
             self.probe_now(now, self.primary);

@@ -56,7 +56,7 @@ impl Association {
             in_fast_recovery: self.recovery.policy.recovers_anywhere(),
             echo: self.echo(echo),
             via,
-            waits_for_late: self.paths.iter().all(|p| p.state != PathState::Active),
+            waits_for_late: self.paths.iter().all(|p| p.liveness.state != PathState::Active),
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
             Ok(true) => self.on_digest(now, Some((sack, is_full)), via),
@@ -106,7 +106,7 @@ impl Association {
             digest.cum_from.filter(|_| self.recovery.rules.sacks.cum_ack_clears_errors)
             && let Some(p) = self.paths.get_mut(id)
         {
-            p.error_count = 0;
+            p.liveness.error_count = 0;
         }
         if digest.newly_acked > 0 {
             self.error_count = 0;
@@ -153,7 +153,7 @@ impl Association {
     /// The SACK has hardly room for more gap ack blocks. Those that do not fit are left out: the
     /// highest, by which new data would be acknowledged (RFC 9260 §6.2.1).
     fn is_report_full(&self, sack: &Sack) -> bool {
-        let room = self.paths.iter().map(|p| p.max_packet).min().unwrap_or_default();
+        let room = self.paths.iter().map(|p| p.size.max_packet).min().unwrap_or_default();
         let used = sack.gap_ack_blocks().len() * size_of::<u32>();
         used > room / 4 * 3
     }
@@ -169,7 +169,7 @@ impl Association {
     fn note_rtt(&mut self, now: Instant, id: PathId, facts: &PathDigest, via: Option<PathId>) {
         let rtt = facts.latest_rtt(now);
         if let (Some(rtt), Some(p)) = (rtt, self.paths.get_mut(id)) {
-            p.rtt_latest = Some((rtt, via));
+            p.rto.latest = Some((rtt, via));
         }
     }
 
@@ -185,18 +185,18 @@ impl Association {
         let lost = facts.lost + facts.lost_extra;
         let windows = self.windows_for(id, grows);
         let Some(p) = self.paths.get_mut(id) else { return };
-        if facts.spurious.is_some_and(|episode| p.undo_losses(episode)) {
+        if facts.spurious.is_some_and(|episode| p.flow.undo_losses(episode)) {
             self.recovery.policy.on_spurious_losses(id);
         }
         if lost > 0 {
-            p.note_losses(self.out.loss_episode(id));
+            p.flow.note_losses(self.out.loss_episode(id));
         }
         let (latest_lost, highest_lost) = (facts.latest_lost, facts.highest_lost);
-        let timed_out = p.cut_order;
+        let timed_out = p.flow.cut_order;
         let of_path = PathFacts { path: id, grows, lost, latest_lost, highest_lost, timed_out };
         let verdict = self.recovery.policy.on_path_sack(&of_path, &self.out);
-        self.recovery.bursts.renew(&mut p.burst);
-        p.count_acked(facts.newly_acked_bytes);
+        self.recovery.bursts.renew(&mut p.flow.burst);
+        p.flow.count_acked(facts.newly_acked_bytes);
         p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
         // RFC 9260 §6.3.1, C2. Where much is lost, so are the chunks that measure, one by one.
         let is_first = self.recovery.rules.sacks.scope == ReportScope::Time && p.rto.samples() == 0;
@@ -207,7 +207,7 @@ impl Association {
             let ack = AckFacts {
                 path: id,
                 acked_bytes: facts.newly_acked_bytes,
-                counted_bytes: counted_bytes(&self.recovery.rules, facts, p.window.cwnd),
+                counted_bytes: counted_bytes(&self.recovery.rules, facts, p.flow.window.cwnd),
                 flight_before: facts.flight_before,
                 flight_after: self.out.counted(id),
                 in_fast_recovery: verdict.recovers,
@@ -219,9 +219,9 @@ impl Association {
                 paths: &windows,
             };
             let limits = p.limits(config);
-            p.window = p.cc.on_ack(p.window, &limits, &ack);
+            p.flow.window = p.flow.cc.on_ack(p.flow.window, &limits, &ack);
         }
-        if p.rate.is_some() {
+        if p.flow.rate.is_some() {
             let in_flight = self.out.counted(id);
             let earliest = self.out.earliest_order(id);
             p.follow_delivery(config, now, (facts, is_full, via), (in_flight, earliest));
@@ -230,13 +230,13 @@ impl Association {
         p.counters.chunks_lost += lost as u64;
         self.recovery.past_cwnd.allow_if(verdict.passes_cwnd);
         if verdict.cuts {
-            p.count_cut();
+            p.flow.count_cut();
             let limits = p.limits(config);
-            p.window = p.cc.on_fast_retransmit(p.window, &limits);
+            p.flow.window = p.flow.cc.on_fast_retransmit(p.flow.window, &limits);
         }
         if facts.newly_acked_bytes > 0 {
-            p.one_packet = false;
-            p.tail_probed = false;
+            p.flow.one_packet = false;
+            p.flow.tail_probed = false;
         }
         self.share_window(id);
         if facts.newly_acked_bytes > 0 {
@@ -269,15 +269,15 @@ impl Association {
 
     /// The windows of all paths that carry data, if the congestion control of a path wants them.
     fn windows_for(&self, id: PathId, grows: bool) -> SmallVec<[PathWindow; 4]> {
-        if !grows || !self.paths.get(id).is_some_and(|p| p.needed.paths) {
+        if !grows || !self.paths.get(id).is_some_and(|p| p.flow.needed.paths) {
             return SmallVec::new();
         }
-        let carries = |p: &&Path| p.id == id || p.usable && p.last_data_sent.is_some();
+        let carries = |p: &&Path| p.id == id || p.role.usable && p.flow.last_data_sent.is_some();
         let window = |p: &Path| PathWindow {
             path: p.id,
-            cwnd: p.window.cwnd,
+            cwnd: p.flow.window.cwnd,
             srtt: p.rto.srtt(),
-            between_losses: p.between_losses(),
+            between_losses: p.flow.between_losses(),
         };
         self.paths.iter().filter(carries).map(window).collect()
     }
@@ -288,7 +288,7 @@ impl Association {
         for id in self.recovery.policy.cuts_for_waiting(&ids, &self.out) {
             if let Some(p) = self.paths.get_mut(id) {
                 let limits = p.limits(&self.config);
-                p.window = p.cc.on_fast_retransmit(p.window, &limits);
+                p.flow.window = p.flow.cc.on_fast_retransmit(p.flow.window, &limits);
             }
         }
     }
@@ -298,14 +298,15 @@ impl Association {
     /// leaves a path that has failed as it is (CMT-PF paper, §III-A).
     fn data_acked_on(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         let Some(p) = self.paths.get_mut(id) else { return };
-        let has_failed = matches!(p.state, PathState::PotentiallyFailed | PathState::Inactive);
+        let has_failed =
+            matches!(p.liveness.state, PathState::PotentiallyFailed | PathState::Inactive);
         // Nor one that timed out again and is asked by heartbeats: their answers say it.
-        let is_asked = self.policies.in_doubt.probed_with_data && p.error_count > 1;
+        let is_asked = self.policies.in_doubt.probed_with_data && p.liveness.error_count > 1;
         let proof = if has_failed || is_asked { facts.latest } else { facts.latest_sent };
-        if proof.is_some() && proof > p.doubted_order {
-            p.error_count = 0;
-            p.was_carried = false;
-            p.last_active = now;
+        if proof.is_some() && proof > p.liveness.doubted_order {
+            p.liveness.error_count = 0;
+            p.liveness.was_carried = false;
+            p.liveness.last_active = now;
             if has_failed {
                 self.set_path_state(now, id, PathState::Active);
             }

@@ -11,7 +11,7 @@ use crate::view::{PathId, PathState};
 impl Association {
     /// The time that a working path may pass without an acknowledgement.
     fn silence_max(&self, id: PathId) -> Option<Duration> {
-        let path = self.paths.get(id).filter(|p| p.state == PathState::Active)?;
+        let path = self.paths.get(id).filter(|p| p.liveness.state == PathState::Active)?;
         let limit = self.policies.fail.silence_max(path.rto.rto());
         limit.filter(|_| !self.agreed.sack_paths.awaits_choice())
     }
@@ -23,7 +23,7 @@ impl Association {
             return;
         };
         if let Some(p) = self.paths.get_mut(id) {
-            p.silence_max = limit;
+            p.liveness.silence_max = limit;
         }
         self.timers.set(timer, now + limit);
     }
@@ -38,11 +38,13 @@ impl Association {
 
     /// Nothing was acknowledged on a path for too long.
     pub(crate) fn on_silence(&mut self, now: Instant, id: PathId) {
-        let Some(p) = self.paths.get(id).filter(|p| p.state == PathState::Active) else { return };
+        let Some(p) = self.paths.get(id).filter(|p| p.liveness.state == PathState::Active) else {
+            return;
+        };
         if !self.state.is_open() {
             return;
         }
-        let waited = p.silence_max;
+        let waited = p.liveness.silence_max;
         // A peer whose window is closed acknowledges nothing of what it has no room for. T3-rtx
         // finds out if it is silent, too.
         if self.peer_window.is_closed() && self.out.is_beyond_received(id) {
@@ -57,7 +59,7 @@ impl Association {
                 Silenced::AwaitSacks => self.await_sacks(),
                 Silenced::TakeBack(path) => {
                     if let Some(p) = self.paths.get_mut(path) {
-                        p.error_count = 0;
+                        p.liveness.error_count = 0;
                     }
                     self.set_path_state(now, path, PathState::Active);
                 }
@@ -73,11 +75,11 @@ impl Association {
         let last_order = self.out.last_order();
         let Some(p) = self.paths.get_mut(id) else { return };
         let limits = p.limits(&config);
-        if p.window.cwnd > limits.packet {
-            p.note_losses(self.out.loss_episode(id));
-            p.window = p.cc.on_timeout(p.window, &limits);
+        if p.flow.window.cwnd > limits.packet {
+            p.flow.note_losses(self.out.loss_episode(id));
+            p.flow.window = p.flow.cc.on_timeout(p.flow.window, &limits);
         }
-        p.doubted_order = Some(last_order);
+        p.liveness.doubted_order = Some(last_order);
         self.set_path_state(now, id, PathState::PotentiallyFailed);
     }
 
@@ -94,7 +96,7 @@ impl Association {
     fn start_over(&mut self, id: PathId) {
         self.move_outstanding(id);
         if let Some(p) = self.paths.get_mut(id) {
-            p.one_packet = true;
+            p.flow.one_packet = true;
         }
         self.tell_sack_path_failed(id);
     }

@@ -69,10 +69,10 @@ impl Association {
         }
         let ahead = FOLLOWERS * fragment;
         let has_room = self.paths.get(path).is_some_and(|p| {
-            p.state == PathState::Active
-                && p.error_count == 0
+            p.liveness.state == PathState::Active
+                && p.liveness.error_count == 0
                 && !self.recovery.policy.recovers(path)
-                && p.cwnd_space(self.out.counted(path)) > ahead
+                && p.flow.cwnd_space(self.out.counted(path)) > ahead
         });
         let in_flight: usize = self.paths.ids().map(|id| self.out.counted(id)).sum();
         matches!(self.state, State::Established)
@@ -86,7 +86,7 @@ impl Association {
 
     /// The peer's buffer has room for all that may follow a skipped TSN before that arrives.
     fn has_room_behind(&self, path: PathId, in_flight: usize) -> bool {
-        let is_measured = self.paths.get(path).is_some_and(|p| p.rate.is_some());
+        let is_measured = self.paths.get(path).is_some_and(|p| p.flow.rate.is_some());
         !is_measured || self.peer_rwnd() > FLIGHTS_AHEAD.saturating_mul(in_flight)
     }
 
@@ -123,7 +123,7 @@ impl Association {
             test.acked = 0;
         }
         if test.due_at == 0 {
-            let cwnd: usize = self.paths.iter().map(|p| p.window.cwnd).sum();
+            let cwnd: usize = self.paths.iter().map(|p| p.flow.window.cwnd).sum();
             let most = AFTER_MAX.max(WINDOWS * cwnd as u64);
             let mean = (FIRST_AFTER << test.passed.min(32)).min(most);
             test.due_at = (mean as f64 * (0.5 + self.rng.unit())) as u64;

@@ -42,7 +42,7 @@ impl Association {
         }
         let t3 = self.timers.is_running(Timer::Path(id, PathTimer::T3Rtx));
         let Some(p) = self.paths.get(id) else { return true };
-        let last = p.timed_out.data.max(p.timed_out.heartbeat);
+        let last = p.liveness.timed_out.data.max(p.liveness.timed_out.heartbeat);
         (t3 && self.out.chunks_in_flight(id) > 0) || last.is_some_and(|at| now - at < p.rto.rto())
     }
 
@@ -52,7 +52,7 @@ impl Association {
             return;
         }
         for id in self.paths.ids() {
-            let is_asked = self.paths.get(id).is_none_or(|p| p.heartbeat_due || p.probe.is_some());
+            let is_asked = self.paths.get(id).is_none_or(|p| p.probing.is_asking());
             if !is_asked && self.is_probed_with_data(id) {
                 self.probe_now(now, id);
             }
@@ -68,7 +68,7 @@ impl Association {
         let is_stuck = |p: &&Path| {
             (all || p.id == id)
                 && is_known(p)
-                && p.timed_out.data.is_some_and(|at| at > p.last_active)
+                && p.liveness.timed_out.data.is_some_and(|at| at > p.liveness.last_active)
         };
         self.paths.iter().filter(is_stuck).map(|p| p.id).collect()
     }
@@ -88,7 +88,8 @@ impl Association {
         }
         let before = asked_at.saturating_sub(Duration::from_nanos(1));
         for &id in stuck {
-            let is_active = self.paths.get(id).is_some_and(|p| p.state == PathState::Active);
+            let is_active =
+                self.paths.get(id).is_some_and(|p| p.liveness.state == PathState::Active);
             if id != answers && is_active {
                 self.set_path_state(now, id, PathState::PotentiallyFailed);
             }
@@ -116,14 +117,14 @@ impl Association {
         }
         let within = self.config.hb_probe_max.map_or(REPEATED_WITHIN, |most| 2 * most);
         let Some(p) = self.paths.get_mut(asked_on) else { return };
-        let last = p.last_asked.replace(now);
-        if p.state == PathState::Unconfirmed {
+        let last = p.probing.last_asked.replace(now);
+        if p.liveness.state == PathState::Unconfirmed {
             return;
         }
         let is_repeated = last.is_some_and(|at| now - at < within);
         let in_doubt = is_doubtful(p);
-        let is_asking = p.heartbeat_due || p.probe.is_some();
-        if is_repeated && !in_doubt && !is_asking && now - p.last_active >= within / 2 {
+        let is_asking = p.probing.is_asking();
+        if is_repeated && !in_doubt && !is_asking && now - p.liveness.last_active >= within / 2 {
             // Then it is no way for SACKs either.
             self.probe_now(now, asked_on);
         }
@@ -150,7 +151,8 @@ impl Association {
         {
             return chosen;
         }
-        let others = self.paths.iter().filter(|p| p.state == PathState::Active).filter(works);
+        let others =
+            self.paths.iter().filter(|p| p.liveness.state == PathState::Active).filter(works);
         others.min_by_key(|p| p.rto.srtt()).map_or(chosen, |p| p.id)
     }
 
@@ -166,10 +168,10 @@ impl Association {
 
 /// The path is verified, and its address is here.
 pub(crate) fn is_known(p: &Path) -> bool {
-    p.state != PathState::Unconfirmed && !p.is_away
+    p.liveness.state != PathState::Unconfirmed && !p.liveness.is_away()
 }
 
 /// The path has failed, or has timed out since it last proved to work.
 fn is_doubtful(p: &Path) -> bool {
-    p.state != PathState::Active || p.error_count > 0
+    p.liveness.state != PathState::Active || p.liveness.error_count > 0
 }

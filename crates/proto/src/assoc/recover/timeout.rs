@@ -65,11 +65,11 @@ impl Association {
         let earliest = self.out.earliest_sent_once(id);
         let had_large = self.has_large_in_flight(id);
         let Some(p) = self.paths.get_mut(id) else { return };
-        p.was_carried = false;
+        p.liveness.was_carried = false;
         // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run
         // ahead of a chunk that an earlier expiry has spared.
         let watches_earliest = t3_rules.watches == T3Watches::EarliestSent;
-        let may_wait = p.error_count == 0 && watches_earliest;
+        let may_wait = p.liveness.error_count == 0 && watches_earliest;
         let due = earliest.map(|at| at + p.rto.rto()).filter(|_| may_wait);
         if let Some(due) = due.filter(|due| *due > now) {
             // The chunk it was started for was marked by missing reports and left this path: the
@@ -78,11 +78,11 @@ impl Association {
             self.timers.set(Timer::Path(id, PathTimer::T3Rtx), due);
             return;
         }
-        self.recovery.bursts.renew(&mut p.burst);
+        self.recovery.bursts.renew(&mut p.flow.burst);
         if self.recovery.rules.decays_in_silence {
             p.decay_in_silence(&config, &mut self.recovery, now, true);
         }
-        p.counters.t3_expired(now, p.last_active);
+        p.counters.t3_expired(now, p.liveness.last_active);
         let spare_after = match p.rto.srtt() {
             Some(srtt) if config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),
             _ => None,
@@ -94,8 +94,9 @@ impl Association {
             self.peer_window.is_closed() && self.out.is_beyond_received(id) && !is_pipe_lost;
         let says_closed = is_closed && self.peer_window.take_answer();
         let since = self.out.earliest_sent_at(id);
-        let counted = p.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
-        let is_unheeded = since.is_some_and(|sent| p.answered >= Some(sent));
+        let counted =
+            p.liveness.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
+        let is_unheeded = since.is_some_and(|sent| p.probing.answered >= Some(sent));
         let (marked, latest) = self.out.mark_path(id, spare_after);
         if covers_all {
             self.out.time_out_waiting(id);
@@ -106,15 +107,15 @@ impl Association {
             p.rto.back_off();
         } else if has_expired {
             // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
-            if covers_all || p.cut_order.is_none_or(|order| latest > order) {
+            if covers_all || p.flow.cut_order.is_none_or(|order| latest > order) {
                 let limits = p.limits(&config);
-                p.count_cut();
-                p.note_losses(self.out.loss_episode(id));
-                if let Some(limits) = self.recovery.policy.timeout_limits(&p.window, limits) {
-                    p.window = p.cc.on_timeout(p.window, &limits);
+                p.flow.count_cut();
+                p.flow.note_losses(self.out.loss_episode(id));
+                if let Some(limits) = self.recovery.policy.timeout_limits(&p.flow.window, limits) {
+                    p.flow.window = p.flow.cc.on_timeout(p.flow.window, &limits);
                 }
-                p.cut_order = Some(last_order);
-                p.one_packet = true;
+                p.flow.cut_order = Some(last_order);
+                p.flow.one_packet = true;
             }
             self.recovery.policy.on_path_timeout(id);
             p.counters.chunks_lost += marked as u64;
@@ -156,18 +157,18 @@ impl Association {
     pub(crate) fn count_timeout(&mut self, now: Instant, id: PathId, cause: TimeoutCause) {
         let Some(p) = self.paths.get_mut(id) else { return };
         p.rto.back_off();
-        p.error_count = p.error_count.saturating_add(1);
-        p.doubted_order = Some(self.out.last_order());
+        p.liveness.error_count = p.liveness.error_count.saturating_add(1);
+        p.liveness.doubted_order = Some(self.out.last_order());
         match cause {
-            TimeoutCause::Data => p.timed_out.data = Some(now),
-            TimeoutCause::Heartbeat => p.timed_out.heartbeat = Some(now),
+            TimeoutCause::Data => p.liveness.timed_out.data = Some(now),
+            TimeoutCause::Heartbeat => p.liveness.timed_out.heartbeat = Some(now),
         }
         let flight_size = self.out.flight_size(id);
         let view = p.view(InUse { flight_size, ..InUse::default() });
         // §5.4: an unverified path stays so, whose address this may be.
         let verifies_first = self.recovery.rules.verifies_first;
         let may_fail = self.config.data_before_verification && !verifies_first;
-        if p.state != PathState::Unconfirmed || may_fail {
+        if p.liveness.state != PathState::Unconfirmed || may_fail {
             let state = self.policies.fail.after_timeout(&view);
             self.set_path_state(now, id, state);
             self.switch_primary(id);
@@ -176,7 +177,8 @@ impl Association {
         self.follow_rebinding(now, id);
         self.refresh_usable(now);
         // §8.1: heartbeats lost on paths that are not needed say nothing of the peer.
-        let others_work = self.paths.iter().any(|p| p.state == PathState::Active && p.id != id);
+        let others_work =
+            self.paths.iter().any(|p| p.liveness.state == PathState::Active && p.id != id);
         if cause == TimeoutCause::Heartbeat && others_work {
             return;
         }
@@ -248,7 +250,7 @@ impl Association {
 
     fn set_tail_loss_probe(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get(id) else { return };
-        let may_probe = p.state == PathState::Active && !p.tail_probed;
+        let may_probe = p.liveness.state == PathState::Active && !p.flow.tail_probed;
         // The first words may be lost before anything else was measured.
         let measured = p.rto.srtt().or(self.buffers.handshake_rtt());
         let Some(srtt) = measured.filter(|_| may_probe) else { return };
@@ -268,7 +270,7 @@ impl Association {
     /// Repeats the last chunks in flight once, as many as a packet holds, to draw a SACK that shows
     /// what is missing. It is no sign of congestion, and T3-rtx keeps running.
     fn on_tail_loss_probe(&mut self, now: Instant, id: PathId) {
-        let Some(room) = self.paths.get(id).map(|p| p.pmdcs) else { return };
+        let Some(room) = self.paths.get(id).map(|p| p.size.pmdcs) else { return };
         let last = self.out.last_in_flight(id, room);
         if last.is_empty() {
             return;
@@ -279,7 +281,7 @@ impl Association {
         self.recovery.past_cwnd.allow_if(true);
         if let Some(p) = self.paths.get_mut(id) {
             p.counters.tail_loss_probes += 1;
-            p.tail_probed = true;
+            p.flow.tail_probed = true;
         }
         self.renew_t3(now, id, false);
     }

@@ -90,8 +90,9 @@ impl Association {
         if !self.recovery.bursts.are_joint() {
             return;
         }
-        let latest = self.paths.iter().max_by_key(|p| p.last_new_data);
-        let holds = |p: &Path| p.burst.is_spent() && p.window.cwnd > self.out.flight_size(p.id);
+        let latest = self.paths.iter().max_by_key(|p| p.flow.last_new_data);
+        let holds =
+            |p: &Path| p.flow.burst.is_spent() && p.flow.window.cwnd > self.out.flight_size(p.id);
         if latest.is_some_and(holds) {
             self.recovery.bursts.end();
         }
@@ -100,7 +101,7 @@ impl Association {
     /// False if no path has room that the scheduler could choose: mostly so when all that can be
     /// sent was.
     fn may_schedule(&self) -> bool {
-        let has_room = |p: &Path| p.usable && p.cwnd_space(self.out.counted(p.id)) > 0;
+        let has_room = |p: &Path| p.role.usable && p.flow.cwnd_space(self.out.counted(p.id)) > 0;
         self.recovery.past_cwnd.is_allowed() || self.paths.iter().any(has_room)
     }
 
@@ -170,7 +171,7 @@ impl Association {
     /// Instead of the path that was chosen for a chunk too long for its packets, one that takes it
     /// whole, if one may send now.
     fn path_for_length(&self, chosen: PathId, tsn: Tsn) -> PathId {
-        let carries = |p: &Path, needed| p.max_packet >= needed;
+        let carries = |p: &Path, needed| p.size.max_packet >= needed;
         if !self.config.pmtu_discovery {
             return chosen;
         }
@@ -178,7 +179,7 @@ impl Association {
         if self.paths.get(chosen).is_some_and(|p| carries(p, needed)) {
             return chosen;
         }
-        let mut others = self.paths.iter().filter(|p| p.usable && carries(p, needed));
+        let mut others = self.paths.iter().filter(|p| p.role.usable && carries(p, needed));
         others.find(|p| self.has_room(p.id)).map_or(chosen, |p| p.id)
     }
 

@@ -74,7 +74,7 @@ impl Association {
             header.verification_tag = self.ends.id.local_tag;
         }
         let path = self.paths.find(&to.0, &to.1);
-        let room = path.and_then(|id| self.paths.get(id)).map(|p| p.max_packet);
+        let room = path.and_then(|id| self.paths.get(id)).map(|p| p.size.max_packet);
         let room = room.unwrap_or(self.config.mtu - sizes::UDP_IPV6_HEADERS);
         let max = match (&c, path.and_then(|id| self.paths.get(id))) {
             (Control::CookieEcho, Some(p)) if self.may_join_cookie(p) => room,
@@ -88,7 +88,7 @@ impl Association {
             // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with
             // a probe.
             (Control::HeartbeatAck { .. } | Control::CookieAck { .. }, Some(id))
-                if self.paths.get(id).is_some_and(|p| p.heartbeat_due && self.may_probe(p))
+                if self.paths.get(id).is_some_and(|p| p.probing.is_due && self.may_probe(p))
                     && !(c.is_of_handshake() && self.is_protected()) =>
             {
                 Some((id, self.new_probe(now, id)))
@@ -143,7 +143,8 @@ impl Association {
             p.counters.packets_sent += 1;
             p.counters.bytes_sent += len as u64;
         }
-        let fits = path.and_then(|id| self.paths.get(id)).map_or(BASE_PACKET, |p| p.max_packet);
+        let fits =
+            path.and_then(|id| self.paths.get(id)).map_or(BASE_PACKET, |p| p.size.max_packet);
         let may_fragment = before > fits;
         Some(Transmit { may_fragment, ..Transmit::new(to.0, to.1, len) })
     }
@@ -154,7 +155,7 @@ impl Association {
         let reports = matches!(self.control.front(), Some(Control::Error(_)));
         let needs = COMMON_HEADER_LEN + 4 + sizes::padded(cookie.len());
         let has_data = self.config.data_with_cookie || self.is_protected();
-        has_data && !reports && needs <= p.max_packet
+        has_data && !reports && needs <= p.size.max_packet
     }
 
     /// Adds the first data to COOKIE ECHO, as much as its packet has room for (RFC 9260 §5.1, C);
@@ -186,9 +187,9 @@ impl Association {
     pub(crate) fn push_abort(&mut self, cause: Option<ErrorCause>) {
         self.control.clear();
         let fallback = self.control_path();
-        let any_usable = self.paths.iter().any(|p| p.usable);
+        let any_usable = self.paths.iter().any(|p| p.role.usable);
         let chosen =
-            self.paths.iter().filter(|p| if any_usable { p.usable } else { p.id == fallback });
+            self.paths.iter().filter(|p| if any_usable { p.role.usable } else { p.id == fallback });
         for p in chosen {
             let to = (p.local, p.remote);
             self.control.push_back(Control::Abort { cause: cause.clone(), to });
@@ -198,13 +199,14 @@ impl Association {
     /// Where control chunks go that answer nothing: the primary, or another path if it is not
     /// usable.
     pub(crate) fn control_path(&self) -> PathId {
-        let usable = |id: PathId| self.paths.get(id).is_some_and(|p| p.usable);
+        let usable = |id: PathId| self.paths.get(id).is_some_and(|p| p.role.usable);
         if !self.state.is_open() || usable(self.primary) {
             return self.primary;
         }
         // With data_before_verification a path may carry data that never works.
-        let usable = self.paths.iter().filter(|p| p.usable);
-        let first = usable.min_by_key(|p| (p.state == PathState::Unconfirmed, p.rank, p.id));
+        let usable = self.paths.iter().filter(|p| p.role.usable);
+        let first =
+            usable.min_by_key(|p| (p.liveness.state == PathState::Unconfirmed, p.role.rank, p.id));
         first.map_or(self.primary, |p| p.id)
     }
 }

@@ -40,7 +40,7 @@ impl Association {
         let mut is_first = false;
         if let Some(p) = self.paths.get_mut(path) {
             p.counters.data_chunks_sent += 1;
-            is_first = p.last_new_data.replace(now).is_none();
+            is_first = p.flow.last_new_data.replace(now).is_none();
         }
         if is_first {
             self.begin_use(now, path);
@@ -127,14 +127,14 @@ impl Association {
     pub(super) fn after_data(&mut self, now: Instant, path: PathId, len: usize, before: usize) {
         let are_joint = self.recovery.bursts.are_joint();
         for p in self.paths.iter_mut().filter(|p| p.id == path || are_joint) {
-            p.burst.spend();
+            p.flow.burst.spend();
         }
         self.note_rank_used(now, path);
         let Some(p) = self.paths.get_mut(path) else { return };
-        p.last_data_sent = Some(now);
-        match p.rate.is_some() {
+        p.flow.last_data_sent = Some(now);
+        match p.flow.rate.is_some() {
             true => p.note_sent(now, self.out.last_order(), (before, self.out.counted(path))),
-            false => p.pacer.spend(len),
+            false => p.flow.pacer.spend(len),
         }
         if self.recovery.rules.decays_in_silence {
             self.recovery.policy.on_data_sent(path, now + p.rto.rto());

@@ -83,7 +83,7 @@ impl Association {
         // RFC 9260 §5.4: an address that is not verified gets none.
         let verified = |id: &PathId| {
             self.paths.get(*id).is_some_and(|p| {
-                p.state != PathState::Unconfirmed || self.config.data_before_verification
+                p.liveness.state != PathState::Unconfirmed || self.config.data_before_verification
             })
         };
         chosen.filter(verified).or(Some(self.control_path()))
@@ -100,11 +100,11 @@ impl Association {
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let p = self.paths.get(path)?;
-        let (local, remote, overhead) = (p.local, p.remote, p.overhead);
-        let max_packet = p.max_packet.max(first.map_or(0, |choice| self.needed(choice)));
+        let (local, remote, overhead) = (p.local, p.remote, p.size.overhead);
+        let max_packet = p.size.max_packet.max(first.map_or(0, |choice| self.needed(choice)));
         // A chunk that was cut for larger packets cannot be cut again: it goes alone, in fragments
         // (RFC 9260 §7.3).
-        let may_fragment = max_packet > p.max_packet;
+        let may_fragment = max_packet > p.size.max_packet;
         // The system cuts a batch out of one datagram, which may not be longer than any.
         let most = (BATCH_BYTES / (max_packet + overhead)).min(max_segments).max(1);
         let is_single = may_fragment || self.may_send_in_plain();
@@ -131,7 +131,7 @@ impl Association {
                 break;
             }
         }
-        let most = self.paths.get(path)?.max_packet + overhead;
+        let most = self.paths.get(path)?.size.max_packet + overhead;
         let may_fragment = may_fragment && segment_size > most;
         (segment_size > 0)
             .then_some(Transmit { may_fragment, ..Transmit::new(local, remote, segment_size) })

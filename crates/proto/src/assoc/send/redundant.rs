@@ -104,7 +104,7 @@ impl Association {
     /// The chunk to be copied now, and the path for it.
     pub(super) fn choose_copy(&mut self) -> Option<(PathId, Tsn)> {
         let Cover { redundant, covered } = self.redundancy.cover?;
-        if !self.paths.get(redundant)?.usable || !self.has_room(redundant) {
+        if !self.paths.get(redundant)?.role.usable || !self.has_room(redundant) {
             return None;
         }
         Some((redundant, self.next_to_copy(covered)?))
@@ -117,14 +117,14 @@ impl Association {
             return None;
         }
         let measured = || self.paths.iter().filter_map(|p| Some((p, p.rto.srtt()?)));
-        let free = measured().filter(|(p, _)| p.usable && self.has_room(p.id));
+        let free = measured().filter(|(p, _)| p.role.usable && self.has_room(p.id));
         let (fast, fast_rtt) = free.min_by_key(|(_, srtt)| *srtt)?;
         let soon = now + fast_rtt;
         // What is overdue may be lost. What is due soon needs no copy: delays vary, and a copy
         // takes a round trip of the fast path itself.
         let late_on = |slow: &Path, slow_rtt: Duration| {
             let margin = slow.rto.variation().min(slow_rtt / MARGIN_MAX);
-            let estimate = slow.estimate.filter(|estimate| estimate.is_settled);
+            let estimate = slow.flow.estimate.filter(|estimate| estimate.is_settled);
             let mut ahead = 0;
             let mut is_late = |sent: &Sent| {
                 ahead += sent.size();
@@ -161,7 +161,8 @@ impl Association {
         if !self.may_copy_late() || now < overdue_at {
             return None;
         }
-        let others = self.paths.iter().filter(|p| p.id != slow && p.usable && self.has_room(p.id));
+        let others =
+            self.paths.iter().filter(|p| p.id != slow && p.role.usable && self.has_room(p.id));
         let other = others.min_by_key(|p| p.rto.srtt().unwrap_or(Duration::MAX))?;
         let mut flight = self.out.sent_in_order(slow);
         let (tsn, sent) = flight.find(|(tsn, _)| self.out.may_copy_overdue(*tsn, slow))?;
@@ -174,7 +175,7 @@ impl Association {
         let p = self.paths.get(next.path)?;
         let patience = (2 * p.rto.srtt()?).max(LEAST_STALL);
         // Copies move the point, too, while the path itself says nothing.
-        let quiet_since = self.redundancy.progress_at.min(p.last_active);
+        let quiet_since = self.redundancy.progress_at.min(p.liveness.last_active);
         let overdue_at = next.sent_at.max(quiet_since) + patience;
         Some(Awaited { path: next.path, patience, overdue_at })
     }
@@ -190,9 +191,10 @@ impl Association {
         if now < overdue_at {
             return self.timers.start(timer, overdue_at);
         }
-        let has_window = |p: &&mut Path| p.usable_cwnd() > self.out.counted(p.id);
-        let others = self.paths.iter_mut().filter(|p| p.id != slow && p.usable).filter(has_window);
-        if let Some(at) = others.filter_map(|p| p.pacer.hold()).min() {
+        let has_window = |p: &&mut Path| p.flow.usable_cwnd() > self.out.counted(p.id);
+        let others =
+            self.paths.iter_mut().filter(|p| p.id != slow && p.role.usable).filter(has_window);
+        if let Some(at) = others.filter_map(|p| p.flow.pacer.hold()).min() {
             self.timers.set(timer, at);
         }
     }

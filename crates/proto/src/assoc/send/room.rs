@@ -20,14 +20,14 @@ impl Association {
             p.begin_opportunity(config, &recovery.bursts, now, self.out.flight_size(p.id));
             if recovery.rules.decays_in_silence {
                 p.decay_in_silence(config, recovery, now, false);
-            } else if is_idle && p.rate.is_none() {
+            } else if is_idle && p.flow.rate.is_none() {
                 p.decay_if_idle(config, now);
             }
-            if p.rate.is_some() {
+            if p.flow.rate.is_some() {
                 p.pace_by_model(now);
             } else if config.pacing {
-                let (w, srtt) = (&p.window, p.rto.srtt());
-                p.pacer.update(now, w.cwnd, w.cwnd < w.ssthresh, srtt, p.max_packet);
+                let (w, srtt) = (&p.flow.window, p.rto.srtt());
+                p.flow.pacer.update(now, w.cwnd, w.cwnd < w.ssthresh, srtt, p.size.max_packet);
             }
         }
     }
@@ -37,14 +37,15 @@ impl Association {
         let counts = self.recovery.rules.waiting_takes_cwnd;
         let waiting = if counts { self.out.waiting_bytes(path) } else { 0 };
         let counted = self.out.counted(path) + waiting;
-        self.paths.get(path).is_some_and(|p| p.cwnd_space(counted) > 0)
+        self.paths.get(path).is_some_and(|p| p.flow.cwnd_space(counted) > 0)
     }
 
     /// The peer has room for the next chunk, or must be asked (RFC 9260 §6.1, A).
     pub(super) fn new_data_allowed(&self) -> bool {
         let Some(len) = self.queue.next_len(self.fragmentation_point()) else { return false };
         let unverified = |p: &Path| {
-            p.state == PathState::Unconfirmed && p.error_count <= self.config.path_max_retrans
+            p.liveness.state == PathState::Unconfirmed
+                && p.liveness.error_count <= self.config.path_max_retrans
         };
         if self.recovery.rules.verifies_first && self.paths.iter().any(unverified) {
             return false;
@@ -74,7 +75,7 @@ impl Association {
     pub(super) fn wait_for_window(&mut self, now: Instant) {
         self.wait_for_overdue(now);
         let waits = !self.queue.is_empty() || self.out.has_marked();
-        for p in self.paths.iter_mut().filter(|p| p.usable && p.rate.is_some()) {
+        for p in self.paths.iter_mut().filter(|p| p.role.usable && p.flow.rate.is_some()) {
             p.note_unused_room(self.out.counted(p.id), waits);
         }
         let wants = waits && self.state.may_send_data();
@@ -82,12 +83,12 @@ impl Association {
             return;
         }
         let mut window_open = false;
-        for p in self.paths.iter_mut().filter(|p| wants && p.usable) {
-            let room = p.usable_cwnd() > self.out.counted(p.id);
+        for p in self.paths.iter_mut().filter(|p| wants && p.role.usable) {
+            let room = p.flow.usable_cwnd() > self.out.counted(p.id);
             window_open |= room;
-            if (self.config.pacing || p.rate.is_some())
+            if (self.config.pacing || p.flow.rate.is_some())
                 && room
-                && let Some(at) = p.pacer.hold()
+                && let Some(at) = p.flow.pacer.hold()
             {
                 self.timers.set(Timer::Path(p.id, PathTimer::Pacing), at);
                 window_open = false;

@@ -1,0 +1,89 @@
+//! The heartbeats of a path (RFC 9260 §8.3), and their answers.
+
+use std::time::Duration;
+
+use super::Path;
+use crate::time::Instant;
+
+/// A peer that was not heard for as long is silent: the path may be dead.
+const SILENT_AFTER: Duration = Duration::from_secs(2);
+
+/// A heartbeat that was sent and not answered.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Probe {
+    pub(crate) code: u64,
+    pub(crate) sent_at: Instant,
+}
+
+/// Packets of the peer arrive on a path, but no answers to several heartbeats.
+#[derive(Copy, Clone, Debug)]
+struct Overdue {
+    since: Instant,
+    /// When the last packet arrived.
+    heard_at: Instant,
+}
+
+/// The heartbeats that were sent, and the one that is due.
+#[derive(Debug, Default)]
+pub(crate) struct Probing {
+    /// The latest heartbeat, until its time for an answer is over. A late answer is as good: the
+    /// path's RTT may have grown beyond the time between probes.
+    pub(crate) probe: Option<Probe>,
+    /// When the newest of the answered heartbeats was sent.
+    pub(crate) answered: Option<Instant>,
+    /// Heartbeats sent since one was answered.
+    pub(crate) unanswered: u32,
+    overdue: Option<Overdue>,
+    /// When the peer last asked on this path.
+    pub(crate) last_asked: Option<Instant>,
+    /// A heartbeat shall be sent.
+    pub(crate) is_due: bool,
+    /// Beginning and end of the heartbeat interval, if it counts from sending.
+    pub(crate) interval: Option<(Instant, Instant)>,
+    /// When a heartbeat was last sent.
+    pub(crate) last_sent: Option<Instant>,
+    /// Heartbeats lost in a row: doubles the interval of the first probes.
+    pub(crate) lost: u32,
+    /// The path was asked because the network has changed: what was sent before may be lost.
+    pub(crate) is_after_change: bool,
+}
+
+impl Path {
+    /// The heartbeat that was sent at `asked_at` is answered.
+    pub(crate) fn note_answer(&mut self, now: Instant, asked_at: Instant) {
+        let probing = &mut self.probing;
+        probing.answered = Some(asked_at);
+        probing.unanswered = 0;
+        probing.overdue = None;
+        probing.lost = 0;
+        self.liveness.was_carried = false;
+        self.liveness.error_count = 0;
+        self.liveness.last_active = now;
+    }
+}
+
+impl Probing {
+    /// An authentic packet of the peer came here.
+    #[inline]
+    pub(crate) fn note_heard(&mut self, now: Instant) {
+        // A single question is unanswered for a round trip in any case.
+        if self.unanswered > 1 {
+            let lasts = self.overdue.filter(|o| now - o.heard_at <= SILENT_AFTER);
+            let since = lasts.map_or(now, |overdue| overdue.since);
+            self.overdue = Some(Overdue { since, heard_at: now });
+        }
+    }
+
+    /// The least time between two heartbeats, `most` at most. While the peer is heard the path is
+    /// not dead: answers take longer than before, or it works one way only, and many questions
+    /// would fill a slow link. Each waits for half of the time that answers are overdue.
+    pub(crate) fn gap(&self, now: Instant, most: Duration) -> Duration {
+        let overdue = self.overdue.filter(|o| now - o.heard_at <= SILENT_AFTER);
+        overdue.map_or(Duration::ZERO, |overdue| ((now - overdue.since) / 2).min(most))
+    }
+
+    /// A heartbeat is due, or one is under way.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.is_due || self.probe.is_some()
+    }
+}
