@@ -4,6 +4,13 @@ use std::net::SocketAddr;
 
 use bytes::BytesMut;
 
+/// The two ends of a packet's way, or of a path.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AddressPair {
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+}
+
 /// A received datagram: one SCTP packet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -21,7 +21,7 @@ use crate::assoc::cookie::CookieKeys;
 use crate::assoc::{Association, Identity, LinkMtus, LocalRanks, Reserve};
 use crate::config::Config;
 use crate::crowd::{Crowd, CrowdLimits};
-use crate::datagram::{Datagram, Transmit};
+use crate::datagram::{AddressPair, Datagram, Transmit};
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -98,8 +98,7 @@ pub enum ConnectError {
 }
 
 struct Reply {
-    local: SocketAddr,
-    remote: SocketAddr,
+    to: AddressPair,
     packet: Vec<u8>,
 }
 
@@ -314,9 +313,9 @@ impl Endpoint {
         let verifies = self.config.config.checksum;
         let check = if verifies { Checksum::Verify } else { Checksum::Ignore };
         let Ok(header) = Packet::check(&datagram.payload, check) else { return };
-        let from = (datagram.local, datagram.remote);
+        let from = AddressPair { local: datagram.local, remote: datagram.remote };
         let is_for_us = header.destination_port == self.config.sctp_port;
-        if is_for_us && !is_unicast(from.1.ip()) {
+        if is_for_us && !is_unicast(from.remote.ip()) {
             return; // RFC 9260 §8.4, rule 1
         }
         if is_for_us
@@ -342,7 +341,7 @@ impl Endpoint {
         {
             return self.on_cookie_echo(now, from, cookie, packet);
         }
-        match self.assocs.find(from.1, &packet) {
+        match self.assocs.find(from.remote, &packet) {
             Owner::Association(index) => {
                 self.deliver(index, |assoc| assoc.handle_packet(now, from, packet));
             }
@@ -401,8 +400,7 @@ impl Endpoint {
         // to what its peer sent meanwhile.
         let reply = self.replies.pop_front()?;
         buf.extend_from_slice(&reply.packet);
-        let (local, remote) = (reply.local, reply.remote);
-        Some(Transmit::new(local, remote, buf.len()))
+        Some(Transmit::new(reply.to.local, reply.to.remote, buf.len()))
     }
 
     /// The next event.

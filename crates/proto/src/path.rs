@@ -19,12 +19,14 @@ use flow::Flow;
 pub(crate) use flow::InUse;
 use liveness::Liveness;
 pub(crate) use liveness::{Address, Origin};
+pub(crate) use model::SackReport;
 pub use pmtu::MtuReason;
 pub(crate) use pmtu::{MIN_MTU, RAISE_AFTER_S, Wait};
 pub(crate) use probing::Probe;
 use probing::Probing;
 #[cfg(test)]
 pub(crate) use rate::DeliveryRate;
+pub(crate) use rate::InFlight;
 use role::Role;
 use rto::Rto;
 use size::Size;
@@ -32,6 +34,7 @@ pub use stats::{PathCounters, PathStats, T3_IN_A_ROW};
 pub(crate) use table::PathTable;
 
 use crate::config::{Config, Units};
+use crate::datagram::AddressPair;
 use crate::policy::cc::Limits;
 use crate::policy::recovery::{Bursts, Recovery, Silence};
 use crate::sizes;
@@ -61,8 +64,7 @@ pub(crate) struct Path {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct NewPath {
     pub(crate) id: PathId,
-    pub(crate) local: SocketAddr,
-    pub(crate) remote: SocketAddr,
+    pub(crate) pair: AddressPair,
     pub(crate) origin: Origin,
     /// The peer's receive window, in bytes.
     pub(crate) peer_rwnd: u32,
@@ -74,22 +76,28 @@ pub(crate) struct NewPath {
 
 impl Path {
     pub(crate) fn new(config: &Config, now: Instant, of: NewPath) -> Path {
-        let size = Size::new(config, of.remote, of.link_mtu, of.overhead);
+        let AddressPair { local, remote } = of.pair;
+        let size = Size::new(config, remote, of.link_mtu, of.overhead);
         Path {
             id: of.id,
-            local: of.local,
-            remote: of.remote,
+            local,
+            remote,
             origin: of.origin,
             created: now,
             liveness: Liveness::new(now),
             probing: Probing::default(),
             role: Role::new(),
-            flow: Flow::new(config, &size, of.remote.is_ipv6(), of.peer_rwnd, now),
+            flow: Flow::new(config, &size, remote.is_ipv6(), of.peer_rwnd, now),
             size,
             rto: Rto::new(config),
             counters: PathCounters::default(),
             loss_oracle: None,
         }
+    }
+
+    /// Both addresses.
+    pub(crate) fn pair(&self) -> AddressPair {
+        AddressPair { local: self.local, remote: self.remote }
     }
 
     /// Takes over the size that `pmtu` found. The windows stay as they are, in bytes (a size is no

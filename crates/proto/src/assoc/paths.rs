@@ -12,6 +12,7 @@ pub(super) mod third_parties;
 use std::net::{IpAddr, SocketAddr};
 
 use super::{AssocTimer, Association, Timer};
+use crate::datagram::AddressPair;
 use crate::event::Event;
 use crate::path::{InUse, NewPath, Origin, Path};
 use crate::policy::recovery::ReportScope;
@@ -33,9 +34,10 @@ impl Association {
         if self.closed().is_some() {
             return None;
         }
-        let id = match self.paths.find(&local, &remote) {
+        let pair = AddressPair { local, remote };
+        let id = match self.paths.find(&pair) {
             Some(id) => self.come_back(now, id).then_some(id)?,
-            None if self.make_room(now) => self.create_path(now, (local, remote), Origin::Named)?,
+            None if self.make_room(now) => self.create_path(now, pair, Origin::Named)?,
             None => return None,
         };
         if let Some(path) = self.paths.get_mut(id) {
@@ -90,11 +92,11 @@ impl Association {
     pub(super) fn create_path(
         &mut self,
         now: Instant,
-        pair: (SocketAddr, SocketAddr),
+        pair: AddressPair,
         origin: Origin,
     ) -> Option<PathId> {
         let full = self.paths.len() >= self.config.max_paths as usize;
-        if full || self.paths.find(&pair.0, &pair.1).is_some() {
+        if full || self.paths.find(&pair).is_some() {
             return None;
         }
         let id = self.paths.free_id();
@@ -104,12 +106,7 @@ impl Association {
     }
 
     /// Gives a path other addresses. It begins as a new one, not verified.
-    pub(super) fn replace_pair(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        pair: (SocketAddr, SocketAddr),
-    ) {
+    pub(super) fn replace_pair(&mut self, now: Instant, id: PathId, pair: AddressPair) {
         let Some(old) = self.paths.remove(id) else { return };
         self.timers.stop_path(id);
         // With data_before_verification it may have carried some.
@@ -124,24 +121,17 @@ impl Association {
         self.insert_path(now, path);
     }
 
-    fn new_path(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        (local, remote): (SocketAddr, SocketAddr),
-        origin: Origin,
-    ) -> Path {
+    fn new_path(&mut self, now: Instant, id: PathId, pair: AddressPair, origin: Origin) -> Path {
         let of = NewPath {
             id,
-            local,
-            remote,
+            pair,
             origin,
             peer_rwnd: self.peer_window.a_rwnd_u32(),
-            link_mtu: self.link_mtu((local, remote)),
+            link_mtu: self.link_mtu(pair),
             overhead: if self.is_protected() { sizes::PROTECTION } else { 0 },
         };
         let mut path = Path::new(&self.config, now, of);
-        path.role.rank = self.local_rank(local.ip());
+        path.role.rank = self.local_rank(pair.local.ip());
         if let Some(model) = path.flow.cc.model() {
             model.seed(self.rng.fork(&format!("congestion control {}", id.0)));
         }
@@ -167,23 +157,16 @@ impl Association {
     /// server learns of its client's uplinks, and how a path survives a NAT that gives it a new
     /// port.
     #[inline]
-    pub(super) fn path_of(
-        &mut self,
-        now: Instant,
-        (local, remote): (SocketAddr, SocketAddr),
-    ) -> Option<PathId> {
-        match self.paths.find(&local, &remote) {
+    pub(super) fn path_of(&mut self, now: Instant, pair: AddressPair) -> Option<PathId> {
+        match self.paths.find(&pair) {
             Some(id) => Some(id),
-            None => self.new_path_of(now, (local, remote)),
+            None => self.new_path_of(now, pair),
         }
     }
 
     #[cold]
-    fn new_path_of(
-        &mut self,
-        now: Instant,
-        (local, remote): (SocketAddr, SocketAddr),
-    ) -> Option<PathId> {
+    fn new_path_of(&mut self, now: Instant, pair: AddressPair) -> Option<PathId> {
+        let AddressPair { local, remote } = pair;
         if self.ends.avoids(local.ip()) {
             return None;
         }
@@ -206,7 +189,7 @@ impl Association {
         }
         let is_candidate = self.candidates.is_waiting(local, remote);
         let id = match self.make_room(now) {
-            true => self.create_path(now, (local, remote), Origin::Learnt)?,
+            true => self.create_path(now, pair, Origin::Learnt)?,
             false if is_candidate => self.replace_unanswered(now, local, remote)?,
             false => return None,
         };
@@ -229,7 +212,8 @@ impl Association {
             }
             let is_used = |a| self.paths.iter().any(|p| p.local == a);
             if let Some(local) = self.ends.local_for(ip, is_used) {
-                self.create_path(now, (local, SocketAddr::new(ip, port)), Origin::Listed);
+                let remote = SocketAddr::new(ip, port);
+                self.create_path(now, AddressPair { local, remote }, Origin::Listed);
             }
         }
     }

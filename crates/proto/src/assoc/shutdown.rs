@@ -1,6 +1,5 @@
 //! Closing an association (RFC 9260 §9).
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use super::recover::timeout::TimeoutCause;
 use super::send::control::Control;
 use super::state::State;
 use super::{AssocTimer, Association, Timer};
+use crate::datagram::AddressPair;
 use crate::event::{AssocClosed, Event};
 use crate::path::Path;
 use crate::time::Instant;
@@ -144,12 +144,7 @@ impl Association {
     }
 
     /// Handles SHUTDOWN: it also acknowledges cumulatively.
-    pub(super) fn on_shutdown(
-        &mut self,
-        now: Instant,
-        from: (SocketAddr, SocketAddr),
-        cum_tsn_ack: Tsn,
-    ) {
+    pub(super) fn on_shutdown(&mut self, now: Instant, from: AddressPair, cum_tsn_ack: Tsn) {
         let answer_on = self.shutdown_ack_path(from);
         match self.state {
             State::Established | State::ShutdownPending => {
@@ -174,9 +169,9 @@ impl Association {
 
     /// The path of SHUTDOWN ACK: where SHUTDOWN came from (RFC 9260 §6.4), if that is verified
     /// (§5.4).
-    fn shutdown_ack_path(&self, from: (SocketAddr, SocketAddr)) -> PathId {
-        let (local, remote) = self.working_way_to(from);
-        let path = self.paths.find(&local, &remote).and_then(|id| self.paths.get(id));
+    fn shutdown_ack_path(&self, from: AddressPair) -> PathId {
+        let way = self.working_way_to(from);
+        let path = self.paths.find(&way).and_then(|id| self.paths.get(id));
         path.filter(|p| is_known(p)).map_or_else(|| self.control_path(), |p| p.id)
     }
 
@@ -186,7 +181,7 @@ impl Association {
             return;
         }
         let sack = manypath_wire::Sack::cumulative(cum_tsn_ack, self.peer_window.a_rwnd_u32());
-        self.acknowledge(now, &sack, false, (None, None));
+        self.acknowledge(now, &sack, false, None, None);
     }
 
     /// DATA that arrives after SHUTDOWN was sent is answered with SHUTDOWN and a SACK (§9.2). While
@@ -206,7 +201,7 @@ impl Association {
         }
     }
 
-    pub(super) fn on_shutdown_ack(&mut self, from: (SocketAddr, SocketAddr)) {
+    pub(super) fn on_shutdown_ack(&mut self, from: AddressPair) {
         match self.state {
             State::ShutdownSent { .. } | State::ShutdownAckSent { .. } => {
                 self.control.clear();

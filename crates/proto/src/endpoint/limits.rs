@@ -23,13 +23,19 @@ pub(super) enum Answer {
     StaleCookie,
 }
 
-/// Parts of a hundred of the answers a second: what a bucket gets in a second, and what it holds.
-/// All of them together are a hundred, so that no second brings more than the limit.
-const FIRST_INIT: (u64, u64) = (35, 5);
-const REPEATED_INIT: (u64, u64) = (25, 5);
-const ABORT: (u64, u64) = (15, 5);
-const SHUTDOWN_COMPLETE: (u64, u64) = (5, 2);
-const STALE_COOKIE: (u64, u64) = (2, 1);
+/// The share of a bucket in the answers of a second, in hundredths: what it gets in a second, and
+/// what it holds. All of them together are a hundred, so that no second brings more than the limit.
+#[derive(Copy, Clone)]
+struct Share {
+    refill: u64,
+    holds: u64,
+}
+
+const FIRST_INIT: Share = Share { refill: 35, holds: 5 };
+const REPEATED_INIT: Share = Share { refill: 25, holds: 5 };
+const ABORT: Share = Share { refill: 15, holds: 5 };
+const SHUTDOWN_COMPLETE: Share = Share { refill: 5, holds: 2 };
+const STALE_COOKIE: Share = Share { refill: 2, holds: 1 };
 
 /// A token bucket. It counts in time: a token is `interval` of it.
 #[derive(Debug)]
@@ -41,7 +47,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn new(limit: u32, (refill, holds): (u64, u64)) -> Bucket {
+    fn new(limit: u32, Share { refill, holds }: Share) -> Bucket {
         let of = |share: u64| (u64::from(limit) * share / 100).max(1);
         Bucket {
             interval: Duration::from_nanos(1_000_000_000 / of(refill)),
@@ -263,7 +269,7 @@ mod tests {
         // Nothing was saved up for a flood.
         let answered = |n: &u32| limits.allows(at(50_000), Answer::InitAck, somebody(*n), 1);
         let answered = (0..1000).filter(answered).count();
-        assert_eq!(answered as u64, u64::from(LIMIT) * FIRST_INIT.1 / 100);
+        assert_eq!(answered as u64, u64::from(LIMIT) * FIRST_INIT.holds / 100);
     }
 
     #[test]

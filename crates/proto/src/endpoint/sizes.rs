@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::Endpoint;
+use crate::datagram::AddressPair;
 use crate::time::Instant;
 
 /// Somebody on the way could not forward a packet: ICMP "fragmentation needed" or ICMPv6 "packet
@@ -53,7 +54,7 @@ impl Endpoint {
     ) {
         for index in self.assocs.slots() {
             if let Some(assoc) = self.assocs.get_mut(index) {
-                assoc.packet_refused(now, (local, remote), len);
+                assoc.packet_refused(now, AddressPair { local, remote }, len);
                 self.dirty.add(index);
             }
         }
@@ -73,7 +74,8 @@ impl Endpoint {
         if source != identity.local_port || tag == 0 || tag != identity.peer_tag {
             return;
         }
-        assoc.packet_too_big(now, (message.local, message.remote), message.mtu);
+        let pair = AddressPair { local: message.local, remote: message.remote };
+        assoc.packet_too_big(now, pair, message.mtu);
         self.dirty.add(index);
     }
 }

@@ -17,6 +17,7 @@ use crate::assoc::cookie::{Cookie, Offers};
 use crate::assoc::{
     Association, CookieAction, PeerEnd, PeerInit, TagAndPort, agree, init_ack, own_parameter,
 };
+use crate::datagram::AddressPair;
 use crate::sizes;
 use crate::time::Instant;
 
@@ -35,99 +36,117 @@ const PADDED: usize = 512;
 impl Endpoint {
     /// Handles a packet with verification tag 0, which must be an INIT alone (RFC 9260 §8.5.1, A).
     #[cold]
-    pub(super) fn on_init(
-        &mut self,
-        now: Instant,
-        from: (SocketAddr, SocketAddr),
-        packet: &Packet,
-    ) {
+    pub(super) fn on_init(&mut self, now: Instant, from: AddressPair, packet: &Packet) {
         let mut chunks = packet.chunks();
         let (Some(Ok(Chunk::Init(init))), None) = (chunks.next(), chunks.next()) else { return };
         if init.initiate_tag == 0 {
             return; // §3.3.2
         }
-        let mut peer = match PeerInit::read(&init) {
-            Ok(peer) => peer,
-            Err(cause) => return self.refuse(now, from, packet, &init, cause),
-        };
-        peer.keep_addresses_in_scope_of(from.1.ip());
-        // §5.1.2: an INIT belongs to an association if any of its addresses does.
-        let listed = peer.addresses.iter().map(|&ip| SocketAddr::new(ip, from.1.port()));
-        let existing = std::iter::once(from.1)
-            .chain(listed)
-            .find_map(|remote| self.assocs.by_peer(remote, packet.header.source_port))
-            .filter(|&index| !self.opens_beside(index));
+        if let Err(cause) = self.answer_init(now, from, packet, &init) {
+            self.reply(now, Answer::Abort, from, packet, init.initiate_tag, |p| {
+                p.push_abort(false, &[cause])
+            });
+        }
+    }
+
+    /// Answers with INIT ACK (RFC 9260 §5.1, B), or fails with the reason for an ABORT.
+    fn answer_init(
+        &mut self,
+        now: Instant,
+        from: AddressPair,
+        packet: &Packet,
+        init: &Init,
+    ) -> Result<(), ErrorCause> {
+        let mut peer = PeerInit::read(init)?;
+        peer.keep_addresses_in_scope_of(from.remote.ip());
+        let existing = self.association_of_init(from.remote, packet.header.source_port, &peer);
         if existing.is_none() && !self.config.accept {
-            let to = (now, Answer::Abort);
-            return self.reply(to, from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
+            self.reply(now, Answer::Abort, from, packet, peer.tag, |p| p.push_abort(false, &[]));
+            return Ok(());
         }
         if existing.is_none() && self.assocs.registered() >= self.config.max_associations {
-            return self.refuse(now, from, packet, &init, ErrorCause::OutOfResource);
+            return Err(ErrorCause::OutOfResource);
         }
-        let key_management = match self.offers(existing, peer.key_management.as_ref()) {
-            Ok(offers) => offers,
-            Err(cause) => return self.refuse(now, from, packet, &init, cause),
-        };
+        let key_management = self.offers(existing, peer.key_management.as_ref())?;
         // Before anything is computed for the answer.
         let len = packet.bytes().len();
-        let is_limited = !self.may_answer(now, Answer::InitAck, from.1, init.initiate_tag);
+        let is_limited = !self.may_answer(now, Answer::InitAck, from.remote, peer.tag);
         if is_limited && len < PADDED {
-            return;
+            return Ok(());
         }
-        let config = Arc::clone(&self.config.config);
-        let fresh = Cookie {
+        let mut cookie = self.fresh_cookie(now, from, packet, &peer, key_management);
+        let mut receive_buffer = self.incoming_window();
+        if let Some(index) = existing {
+            let Some(assoc) = self.assocs.get_mut(index) else { return Ok(()) };
+            refuse_new_addresses(assoc, from.remote.ip(), &peer)?;
+            receive_buffer = assoc.receive_buffer();
+            let for_existing = assoc.cookie_for_existing(cookie);
+            self.dirty.add(index);
+            let Some(for_existing) = for_existing else { return Ok(()) };
+            cookie = for_existing;
+        }
+        let sealed = self.keys.seal(&cookie, now);
+        let budget = self.init_ack_budget(len, is_limited);
+        let (config, local) = (&self.config.config, &self.config.local_addresses);
+        let unrecognized = &peer.unrecognized;
+        let answer = init_ack(config, local, &cookie, sealed, unrecognized, receive_buffer, budget);
+        // Unless the cookie alone is too long.
+        if !is_limited || answer.params.as_bytes().len() <= budget {
+            self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
+        }
+        Ok(())
+    }
+
+    /// The association that an INIT belongs to: one with any of the peer's addresses (RFC 9260
+    /// §5.1.2).
+    fn association_of_init(&self, from: SocketAddr, port: u16, peer: &PeerInit) -> Option<u32> {
+        let listed = peer.addresses.iter().map(|&ip| SocketAddr::new(ip, from.port()));
+        std::iter::once(from)
+            .chain(listed)
+            .find_map(|remote| self.assocs.by_peer(remote, port))
+            .filter(|&index| !self.opens_beside(index))
+    }
+
+    /// The cookie of an association that does not exist yet.
+    fn fresh_cookie(
+        &mut self,
+        now: Instant,
+        from: AddressPair,
+        packet: &Packet,
+        peer: &PeerInit,
+        key_management: Option<Offers>,
+    ) -> Cookie {
+        let config = &self.config.config;
+        let (life, streams_out) = (config.valid_cookie_life, config.outbound_streams);
+        let streams_in = config.inbound_streams;
+        Cookie {
             created: now,
-            life: config.valid_cookie_life,
+            life,
             local_tag: self.unused_tag(),
             peer_tag: peer.tag,
             local_tsn: Tsn(self.rng.next_u32()),
             peer_tsn: peer.initial_tsn,
             peer_rwnd: peer.a_rwnd,
-            streams_out: config.outbound_streams.min(peer.streams_in),
-            streams_in: config.inbound_streams.min(peer.streams_out),
+            streams_out: streams_out.min(peer.streams_in),
+            streams_in: streams_in.min(peer.streams_out),
             extensions: peer.extensions,
             tie_local: 0,
             tie_peer: 0,
             local_port: packet.header.destination_port,
             peer_port: packet.header.source_port,
-            local: from.0,
-            remote: from.1,
+            local: from.local,
+            remote: from.remote,
             addresses: peer.addresses.clone(),
             key_management,
-        };
-        let mut receive_buffer = self.incoming_window();
-        let cookie = match existing {
-            None => fresh,
-            Some(index) => {
-                let Some(assoc) = self.assocs.get_mut(index) else { return };
-                let new = assoc.new_addresses(from.1.ip(), &peer.addresses);
-                if !new.is_empty() {
-                    let mut raw = Vec::new();
-                    new.into_iter().for_each(|ip| Parameter::from(ip).encode(&mut raw));
-                    let cause = ErrorCause::RestartWithNewAddresses(raw.into());
-                    return self.refuse(now, from, packet, &init, cause);
-                }
-                receive_buffer = assoc.receive_buffer();
-                let cookie = assoc.cookie_for_existing(fresh);
-                self.dirty.add(index);
-                let Some(cookie) = cookie else { return };
-                cookie
-            }
-        };
-        let sealed = self.keys.seal(&cookie, now);
-        let fits = match is_limited {
-            true => len,
-            false => AMPLIFICATION * (len + sizes::UDP_IPV4_HEADERS) - sizes::UDP_IPV4_HEADERS,
-        };
-        let fits = fits.min(config.mtu - sizes::UDP_IPV6_HEADERS);
-        let budget = fits.saturating_sub(COMMON_HEADER_LEN + 20);
-        let local = &self.config.local_addresses;
-        let room = (receive_buffer, budget);
-        let answer = init_ack(&config, local, &cookie, sealed, &peer.unrecognized, room);
-        if is_limited && answer.params.as_bytes().len() > budget {
-            return; // The cookie alone is too long.
         }
-        self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
+    }
+
+    /// Bytes of parameters that INIT ACK may have, if INIT's packet has `len`.
+    fn init_ack_budget(&self, len: usize, is_limited: bool) -> usize {
+        let udp = sizes::UDP_IPV4_HEADERS;
+        let fits = if is_limited { len } else { AMPLIFICATION * (len + udp) - udp };
+        let fits = fits.min(self.config.config.mtu - sizes::UDP_IPV6_HEADERS);
+        fits.saturating_sub(COMMON_HEADER_LEN + 20)
     }
 
     /// A peer that begins again opens an association beside this one, as it could from another
@@ -180,7 +199,7 @@ impl Endpoint {
     pub(super) fn on_cookie_echo(
         &mut self,
         now: Instant,
-        from: (SocketAddr, SocketAddr),
+        from: AddressPair,
         cookie: Bytes,
         packet: Packet,
     ) {
@@ -199,59 +218,77 @@ impl Endpoint {
             .assocs
             .by_tag(cookie.local_tag)
             .filter(|&index| self.is_with(index, cookie.remote))
-            .or_else(|| self.of_peer(now, from.1, cookie.peer_port));
+            .or_else(|| self.of_peer(now, from.remote, cookie.peer_port));
         let known = existing.and_then(|index| self.assocs.get(index));
         // §5.2.4, step 3: a cookie with both tags of an association is good whatever its age.
         let is_duplicate =
             known.is_some_and(|a| a.classify_cookie(&cookie) == CookieAction::Duplicate);
         if let Some(over) = cookie.stale_by(now).filter(|_| !is_duplicate) {
             let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
-            let cause = [ErrorCause::StaleCookie(micros)];
-            let to = (now, Answer::StaleCookie);
-            return self.reply(to, from, &packet, cookie.peer_tag, |p| p.push_error(&cause));
+            return self.refuse_stale(now, from, &packet, &cookie, micros);
         }
-        let index = match existing {
-            Some(index) => {
-                if !self.cookie_for_existing(now, index, &cookie, from) {
-                    return;
-                }
-                index
-            }
-            None if self.past.is_cookie_used(cookie.local_tag) => {
-                return self.refuse_used_cookie(now, from, &cookie, &packet);
-            }
-            // The cookie is of an attempt before the one that succeeded, as of a peer that has
-            // restarted meanwhile: an association from it would be a ghost. A peer that still wants
-            // one sends another INIT.
-            None if self.is_superseded(&cookie, from.1) => {
-                let cause = [ErrorCause::StaleCookie(0)];
-                let to = (now, Answer::StaleCookie);
-                return self.reply(to, from, &packet, cookie.peer_tag, |p| p.push_error(&cause));
-            }
-            // Who floods with associations must not make this end forget which cookies are used: a
-            // second association from one would have the tags, and thus the keys, of the first. An
-            // honest peer begins again.
-            None if self.past.is_cookie_forgotten(cookie.created) => {
-                let cause = [ErrorCause::StaleCookie(0)];
-                let to = (now, Answer::StaleCookie);
-                return self.reply(to, from, &packet, cookie.peer_tag, |p| p.push_error(&cause));
-            }
-            None => {
-                if !self.config.accept || self.assocs.registered() >= self.config.max_associations {
-                    let cause = [ErrorCause::OutOfResource];
-                    let (to, tag) = ((now, Answer::Abort), cookie.peer_tag);
-                    return self.reply(to, from, &packet, tag, |p| p.push_abort(false, &cause));
-                }
-                if let Some(limits) = &mut self.limits {
-                    limits.cookie_returned();
-                }
-                let assoc = self.associate(now, &cookie, from);
-                let index = self.insert(assoc);
-                self.limit_key_managements(now, index, cookie.remote.ip());
-                index
-            }
+        let opened = match existing {
+            Some(index) => self.cookie_for_existing(now, index, &cookie, from).then_some(index),
+            None => self.associate_by_cookie(now, from, &packet, &cookie),
         };
-        self.deliver(index, |assoc| assoc.handle_packet(now, from, packet));
+        if let Some(index) = opened {
+            self.deliver(index, |assoc| assoc.handle_packet(now, from, packet));
+        }
+    }
+
+    /// Makes the association of a cookie, or refuses it.
+    fn associate_by_cookie(
+        &mut self,
+        now: Instant,
+        from: AddressPair,
+        packet: &Packet,
+        cookie: &Cookie,
+    ) -> Option<u32> {
+        if self.past.is_cookie_used(cookie.local_tag) {
+            self.refuse_used_cookie(now, from, cookie, packet);
+            return None;
+        }
+        // A superseded cookie is of an attempt before the one that succeeded, as of a peer that has
+        // restarted meanwhile: an association from it would be a ghost. A peer that still wants one
+        // sends another INIT.
+        //
+        // Who floods with associations must not make this end forget which cookies are used: a
+        // second association from one would have the tags, and thus the keys, of the first. An
+        // honest peer begins again.
+        let is_superseded = self.is_superseded(cookie, from.remote);
+        if is_superseded || self.past.is_cookie_forgotten(cookie.created) {
+            self.refuse_stale(now, from, packet, cookie, 0);
+            return None;
+        }
+        if !self.config.accept || self.assocs.registered() >= self.config.max_associations {
+            let cause = [ErrorCause::OutOfResource];
+            self.reply(now, Answer::Abort, from, packet, cookie.peer_tag, |p| {
+                p.push_abort(false, &cause)
+            });
+            return None;
+        }
+        if let Some(limits) = &mut self.limits {
+            limits.cookie_returned();
+        }
+        let assoc = self.associate(now, cookie, from);
+        let index = self.insert(assoc);
+        self.limit_key_managements(now, index, cookie.remote.ip());
+        Some(index)
+    }
+
+    /// Answers with ERROR "Stale Cookie" (RFC 9260 §5.1.5); `over` is how many microseconds the
+    /// cookie has been out of date.
+    fn refuse_stale(
+        &mut self,
+        now: Instant,
+        from: AddressPair,
+        packet: &Packet,
+        cookie: &Cookie,
+        over: u32,
+    ) {
+        self.reply(now, Answer::StaleCookie, from, packet, cookie.peer_tag, |p| {
+            p.push_error(&[ErrorCause::StaleCookie(over)])
+        });
     }
 
     /// A peer opened an association that is to be protected: if too many wait for their keys, one
@@ -298,15 +335,16 @@ impl Endpoint {
     fn refuse_used_cookie(
         &mut self,
         now: Instant,
-        from: (SocketAddr, SocketAddr),
+        from: AddressPair,
         cookie: &Cookie,
         packet: &Packet,
     ) {
         let lives = self.assocs.by_tag(cookie.local_tag).is_some(); // at another address by now
         let ends = TagAndPort { local_tag: cookie.local_tag, peer_port: cookie.peer_port };
         if !lives && !self.past.was_shut_down(ends) {
-            let to = (now, Answer::Abort);
-            self.reply(to, from, packet, cookie.peer_tag, |p| p.push_abort(false, &[]));
+            self.reply(now, Answer::Abort, from, packet, cookie.peer_tag, |p| {
+                p.push_abort(false, &[])
+            });
         }
     }
 
@@ -329,12 +367,7 @@ impl Endpoint {
         self.assocs.get(index).is_some_and(|a| a.known_remotes().any(|known| known == remote))
     }
 
-    fn associate(
-        &mut self,
-        now: Instant,
-        cookie: &Cookie,
-        from: (SocketAddr, SocketAddr),
-    ) -> Association {
+    fn associate(&mut self, now: Instant, cookie: &Cookie, from: AddressPair) -> Association {
         let peer = PeerEnd { address: cookie.remote, port: cookie.peer_port };
         self.past.note_cookie(cookie.local_tag, peer, cookie.created);
         let config = Arc::clone(&self.config.config);
@@ -361,7 +394,7 @@ impl Endpoint {
         now: Instant,
         index: u32,
         cookie: &Cookie,
-        from: (SocketAddr, SocketAddr),
+        from: AddressPair,
     ) -> bool {
         let Some(assoc) = self.assocs.get_mut(index) else { return false };
         let action = assoc.classify_cookie(cookie);
@@ -395,27 +428,9 @@ impl Endpoint {
         true
     }
 
-    /// Answers an INIT with ABORT.
-    fn refuse(
-        &mut self,
-        now: Instant,
-        from: (SocketAddr, SocketAddr),
-        packet: &Packet,
-        init: &Init,
-        cause: ErrorCause,
-    ) {
-        let to = (now, Answer::Abort);
-        self.reply(to, from, packet, init.initiate_tag, |p| p.push_abort(false, &[cause]));
-    }
-
     /// RFC 9260 §8.4.
     #[cold]
-    pub(super) fn out_of_the_blue(
-        &mut self,
-        now: Instant,
-        from: (SocketAddr, SocketAddr),
-        packet: &Packet,
-    ) {
+    pub(super) fn out_of_the_blue(&mut self, now: Instant, from: AddressPair, packet: &Packet) {
         let (mut init, mut shutdown_ack) = (None, false);
         for chunk in packet.chunks() {
             match chunk {
@@ -441,17 +456,19 @@ impl Endpoint {
             // Rule 3: an INIT for a port where nobody listens. Without a tag it cannot be answered.
             Some(init) if init.initiate_tag == 0 => {}
             Some(init) => {
-                let to = (now, Answer::Abort);
-                self.reply(to, from, packet, init.initiate_tag, |p| p.push_abort(false, &[]));
+                self.reply(now, Answer::Abort, from, packet, init.initiate_tag, |p| {
+                    p.push_abort(false, &[])
+                });
             }
             // Rule 5: our SHUTDOWN COMPLETE was lost.
             None if shutdown_ack => {
-                let to = (now, Answer::ShutdownComplete);
-                self.reply(to, from, packet, tag, |p| p.push_shutdown_complete(true));
+                self.reply(now, Answer::ShutdownComplete, from, packet, tag, |p| {
+                    p.push_shutdown_complete(true)
+                });
             }
             // Rule 8: the tag is reflected, so that the sender knows it as its own.
             None => {
-                self.reply((now, Answer::Abort), from, packet, tag, |p| p.push_abort(true, &[]));
+                self.reply(now, Answer::Abort, from, packet, tag, |p| p.push_abort(true, &[]));
             }
         }
     }
@@ -472,7 +489,7 @@ impl Endpoint {
     pub(super) fn repeat_last_words(
         &mut self,
         now: Instant,
-        (local, remote): (SocketAddr, SocketAddr),
+        to: AddressPair,
         packet: &Packet,
     ) -> bool {
         if packet.bytes().get(COMMON_HEADER_LEN) != Some(&chunk_type::DTLS) {
@@ -481,9 +498,9 @@ impl Endpoint {
         let Some(words) = self.past.last_words(ends_of(packet)) else { return false };
         let tag = packet.header.verification_tag;
         if self.replies.len() < MAX_REPLIES
-            && self.may_answer(now, Answer::ShutdownComplete, remote, tag)
+            && self.may_answer(now, Answer::ShutdownComplete, to.remote, tag)
         {
-            self.replies.push_back(Reply { local, remote, packet: words.to_vec() });
+            self.replies.push_back(Reply { to, packet: words.to_vec() });
         }
         true
     }
@@ -496,20 +513,21 @@ impl Endpoint {
     /// Queues a packet that answers `question`, within the limit on such answers.
     fn reply(
         &mut self,
-        (now, answer): (Instant, Answer),
-        from: (SocketAddr, SocketAddr),
+        now: Instant,
+        answer: Answer,
+        from: AddressPair,
         question: &Packet,
         tag: u32,
         write: impl FnOnce(&mut PacketBuilder<'_>) -> bool,
     ) {
-        if self.may_answer(now, answer, from.1, tag) {
+        if self.may_answer(now, answer, from.remote, tag) {
             self.push_reply(from, question, tag, write);
         }
     }
 
     fn push_reply(
         &mut self,
-        (local, remote): (SocketAddr, SocketAddr),
+        to: AddressPair,
         question: &Packet,
         tag: u32,
         write: impl FnOnce(&mut PacketBuilder<'_>) -> bool,
@@ -527,9 +545,24 @@ impl Endpoint {
         let mut builder = PacketBuilder::new(&mut packet, header, most);
         if write(&mut builder) {
             builder.finish(self.config.config.checksum);
-            self.replies.push_back(Reply { local, remote, packet });
+            self.replies.push_back(Reply { to, packet });
         }
     }
+}
+
+/// A restart must not add addresses to an association (RFC 9260 §5.2.2).
+fn refuse_new_addresses(
+    assoc: &Association,
+    from: IpAddr,
+    peer: &PeerInit,
+) -> Result<(), ErrorCause> {
+    let new = assoc.new_addresses(from, &peer.addresses);
+    if new.is_empty() {
+        return Ok(());
+    }
+    let mut raw = Vec::new();
+    new.into_iter().for_each(|ip| Parameter::from(ip).encode(&mut raw));
+    Err(ErrorCause::RestartWithNewAddresses(raw.into()))
 }
 
 /// The association that a packet says it is of.

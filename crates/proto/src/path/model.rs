@@ -3,17 +3,28 @@
 use std::time::Duration;
 
 use super::Path;
+use super::rate::InFlight;
 use crate::config::Config;
 use crate::policy::cc::{Delivery, SentPacket};
 use crate::time::Instant;
 use crate::tx::{PathDigest, SackArrival};
 
+/// The report of a SACK on a path, or losses on it that were found without a SACK.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct SackReport<'a> {
+    pub(crate) facts: &'a PathDigest,
+    /// The SACK has hardly room for more gap ack blocks.
+    pub(crate) is_full: bool,
+    /// The path on which it came.
+    pub(crate) via: Option<SackArrival>,
+}
+
 impl Path {
-    /// A packet with DATA chunks was sent. `in_flight` is what was in flight before it and what is
-    /// now, in bytes; `order` the place of its last chunk in the order of transmission.
-    pub(crate) fn note_sent(&mut self, now: Instant, order: u64, in_flight: (usize, usize)) {
+    /// A packet with DATA chunks was sent. `order` is the place of its last chunk in the order of
+    /// transmission.
+    pub(crate) fn note_sent(&mut self, now: Instant, order: u64, in_flight: InFlight) {
         let (Some(rate), Some(model)) = (&mut self.flow.rate, self.flow.cc.model()) else { return };
-        let (before, after) = in_flight;
+        let InFlight { before, after } = in_flight;
         model.on_sent(&SentPacket {
             now,
             in_flight_before: before,
@@ -36,19 +47,21 @@ impl Path {
         }
     }
 
-    /// A SACK says something of the path; `is_full` if it has hardly room for more. `in_flight` is
-    /// what still is, and the earliest transmission of it.
+    /// A SACK says something of the path. Bytes `in_flight` still are, and `earliest` is the first
+    /// transmission of them.
     pub(crate) fn follow_delivery(
         &mut self,
         config: &Config,
         now: Instant,
-        (facts, is_full, via): (&PathDigest, bool, Option<SackArrival>),
-        (in_flight, earliest): (usize, Option<u64>),
+        report: SackReport<'_>,
+        in_flight: usize,
+        earliest: Option<u64>,
     ) {
+        let SackReport { facts, is_full, via } = report;
         let limits = self.limits(config);
         let (Some(rate), Some(model)) = (&mut self.flow.rate, self.flow.cc.model()) else { return };
         let rtt = facts.latest_rtt(now);
-        rate.on_acked(now, facts.newly_acked_bytes, (rtt, via));
+        rate.on_acked(now, facts.newly_acked_bytes, rtt, via);
         for lost in &facts.lost_chunks {
             if let Some(lost) = rate.on_lost(lost.order, lost.size, self.flow.window.cwnd) {
                 model.on_lost(&lost);

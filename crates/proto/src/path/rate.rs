@@ -25,6 +25,13 @@ struct Packet {
 /// How long the round-trip times of DATA stand for the path. Heartbeats measure it after that.
 const TIMED_WITHIN: Duration = Duration::from_secs(10);
 
+/// Bytes in flight on a path before a packet and with it.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct InFlight {
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+}
+
 /// The delivery of one path. Amounts are bytes of DATA chunks.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryRate {
@@ -68,13 +75,8 @@ impl DeliveryRate {
 
     /// A packet was sent whose last chunk has that place in the order of transmission. `in_flight`
     /// is what was in flight before it, and what is now.
-    pub(crate) fn on_sent(
-        &mut self,
-        now: Instant,
-        order: u64,
-        (before, in_flight): (usize, usize),
-    ) {
-        if before == 0 {
+    pub(crate) fn on_sent(&mut self, now: Instant, order: u64, in_flight: InFlight) {
+        if in_flight.before == 0 {
             (self.first_sent_at, self.total_at, self.total_via) = (now, now, None);
         }
         self.packets.push_back(Packet {
@@ -85,7 +87,7 @@ impl DeliveryRate {
             total_via: self.total_via,
             first_sent_at: self.first_sent_at,
             lost: self.lost,
-            in_flight,
+            in_flight: in_flight.after,
             is_app_limited: self.is_app_limited(),
         });
     }
@@ -108,7 +110,8 @@ impl DeliveryRate {
         &mut self,
         now: Instant,
         bytes: usize,
-        (rtt, via): (Option<Duration>, Option<SackArrival>),
+        rtt: Option<Duration>,
+        via: Option<SackArrival>,
     ) {
         self.total += bytes as u64;
         (self.total_at, self.total_via) = (now, via);
@@ -211,10 +214,10 @@ mod tests {
         let mut rate = DeliveryRate::default();
         for ms in 0..40 {
             if ms >= 20 {
-                rate.on_acked(at(ms), 1000, (Some(Duration::from_millis(20)), NEAR));
+                rate.on_acked(at(ms), 1000, Some(Duration::from_millis(20)), NEAR);
                 assert!(rate.sample(ms - 20).is_some());
             }
-            rate.on_sent(at(ms), ms, (1000, 2000));
+            rate.on_sent(at(ms), ms, InFlight { before: 1000, after: 2000 });
         }
         rate
     }
@@ -225,15 +228,15 @@ mod tests {
         let rtt = Some(Duration::from_millis(20));
         // The way by which the SACKs of ten packets come takes 10 ms longer. Then they return.
         for ms in 50..60 {
-            rate.on_acked(at(ms), 1000, (rtt, FAR));
+            rate.on_acked(at(ms), 1000, rtt, FAR);
             let sample = rate.sample(ms - 30).expect("sent");
             assert_eq!(sample.rate, 0.0, "{sample:?}");
-            rate.on_sent(at(ms), ms, (1000, 2000));
+            rate.on_sent(at(ms), ms, InFlight { before: 1000, after: 2000 });
         }
-        rate.on_acked(at(60), 11_000, (rtt, NEAR));
+        rate.on_acked(at(60), 11_000, rtt, NEAR);
         let rate_then = rate.sample(39).expect("sent").rate;
         assert!((rate_then - 1e6).abs() < 1.0, "{rate_then}: 21,000 bytes since 39 ms");
-        rate.on_acked(at(80), 1000, (rtt, NEAR));
+        rate.on_acked(at(80), 1000, rtt, NEAR);
         let sample = rate.sample(59).expect("sent");
         assert_eq!((sample.rate, sample.delivered), (0.0, 12_000), "571 kB/s since the far way");
     }
@@ -243,10 +246,10 @@ mod tests {
         let mut rate = steady();
         let rtt = Some(Duration::from_millis(20));
         for ms in 40..60 {
-            rate.on_acked(at(ms), 1000, (rtt, via(ms as u8 % 2, 20 + ms % 2)));
+            rate.on_acked(at(ms), 1000, rtt, via(ms as u8 % 2, 20 + ms % 2));
             let measured = rate.sample(ms - 20).expect("sent").rate;
             assert!((measured - 1e6).abs() < 1.0, "{measured} at {ms} ms");
-            rate.on_sent(at(ms), ms, (1000, 2000));
+            rate.on_sent(at(ms), ms, InFlight { before: 1000, after: 2000 });
         }
     }
 }

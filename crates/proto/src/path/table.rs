@@ -1,8 +1,7 @@
 //! The paths of an association, by id.
 
-use std::net::SocketAddr;
-
 use super::Path;
+use crate::datagram::AddressPair;
 use crate::view::PathId;
 
 /// A slot per path id; ids of removed paths are used again.
@@ -80,7 +79,7 @@ impl PathTable {
 
     /// The path with exactly these addresses.
     #[inline]
-    pub(crate) fn find(&self, local: &SocketAddr, remote: &SocketAddr) -> Option<PathId> {
-        self.iter().find(|p| p.remote == *remote && p.local == *local).map(|p| p.id)
+    pub(crate) fn find(&self, pair: &AddressPair) -> Option<PathId> {
+        self.iter().find(|p| p.remote == pair.remote && p.local == pair.local).map(|p| p.id)
     }
 }

@@ -296,7 +296,8 @@ impl SendQueue {
         let fragment = self.numbers.cut(lane, limit, self.kind)?;
         let bytes = fragment.payload.len();
         self.bytes -= bytes;
-        lanes.sent(stream, bytes, (fragment.flags.end(), self.kind == DataKind::IData));
+        let may_change = fragment.flags.end() || self.kind == DataKind::IData;
+        lanes.sent(stream, bytes, may_change);
         Some(fragment)
     }
 }

@@ -10,6 +10,7 @@ use manypath_wire::{DtlsKeyManagement, Tsn};
 use sha2::Sha256;
 
 use super::agreed::Extensions;
+use crate::datagram::AddressPair;
 use crate::rng::Rng;
 use crate::time::Instant;
 
@@ -132,6 +133,11 @@ fn verify(key: &[u8; KEY_LEN], bytes: &[u8], signature: &[u8]) -> bool {
 }
 
 impl Cookie {
+    /// The way that the INIT came, as seen from here.
+    pub(super) fn pair(&self) -> AddressPair {
+        AddressPair { local: self.local, remote: self.remote }
+    }
+
     /// For how long the cookie has been out of date, if it is.
     pub(crate) fn stale_by(&self, now: Instant) -> Option<Duration> {
         (now - self.created).checked_sub(self.life).filter(|over| !over.is_zero())

@@ -16,6 +16,7 @@ use crate::assoc::send::control::Control;
 use crate::assoc::state::{Opening, State};
 use crate::assoc::{AssocTimer, Association, Identity, Timer};
 use crate::config::Config;
+use crate::datagram::AddressPair;
 use crate::endpoint::ConnectTo;
 use crate::event::{AssocClosed, Event};
 use crate::path::Origin;
@@ -61,7 +62,8 @@ impl Association {
     pub(crate) fn connect(&mut self, now: Instant, to: &ConnectTo) {
         self.begun = now;
         self.open_until = to.limit.map(|limit| now + limit);
-        for &pair in &to.paths {
+        for &(local, remote) in &to.paths {
+            let pair = AddressPair { local, remote };
             self.create_path(now, pair, Origin::Named);
         }
         for &(local, remote) in &to.candidates {
@@ -102,7 +104,7 @@ impl Association {
         a.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
         a.grant_sack_path(cookie.extensions.sack_path);
         a.agree(cookie.extensions);
-        let first = a.create_path(now, (cookie.local, cookie.remote), Origin::Listed);
+        let first = a.create_path(now, cookie.pair(), Origin::Listed);
         a.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
         if let Some(first) = first {
             // RFC 9260 §5.4: the cookie came back from there, so the address is the peer's.
@@ -175,12 +177,7 @@ impl Association {
     }
 
     /// Handles INIT ACK: the answer to our INIT (RFC 9260 §5.1, C).
-    pub(crate) fn on_init_ack(
-        &mut self,
-        now: Instant,
-        from: (SocketAddr, SocketAddr),
-        init: &Init,
-    ) {
+    pub(crate) fn on_init_ack(&mut self, now: Instant, from: AddressPair, init: &Init) {
         let State::CookieWait(opening) = self.state else {
             return; // §5.2.3: a late or duplicate one
         };
@@ -192,7 +189,7 @@ impl Association {
                 return;
             }
         };
-        peer.keep_addresses_in_scope_of(from.1.ip());
+        peer.keep_addresses_in_scope_of(from.remote.ip());
         let Some(cookie) = peer.cookie.clone() else {
             self.ends.id.peer_tag = peer.tag;
             let missing = ErrorCause::MissingMandatoryParameter(vec![parameter_type::STATE_COOKIE]);
@@ -214,7 +211,7 @@ impl Association {
         self.start_receiver(peer.initial_tsn, streams_in, now);
         self.agree(peer.extensions);
         self.prefer(from);
-        self.add_peer_addresses(now, &peer.addresses, from.1.port());
+        self.add_peer_addresses(now, &peer.addresses, from.remote.port());
         if !peer.unrecognized.is_empty() {
             let mut raw = Vec::new();
             for parameter in &peer.unrecognized {
@@ -288,7 +285,7 @@ impl Association {
     }
 
     /// Handles COOKIE ACK: established (RFC 9260 §5.1, E).
-    pub(crate) fn on_cookie_ack(&mut self, now: Instant, from: (SocketAddr, SocketAddr)) {
+    pub(crate) fn on_cookie_ack(&mut self, now: Instant, from: AddressPair) {
         if matches!(self.state, State::CookieEchoed { .. }) {
             self.prefer(from);
             self.establish(now, false);
@@ -297,8 +294,8 @@ impl Association {
 
     /// The path on which the handshake is answered becomes the primary, if the application named
     /// it: an address that only the peer listed is to be verified first.
-    fn prefer(&mut self, (local, remote): (SocketAddr, SocketAddr)) {
-        let id = self.paths.find(&local, &remote).filter(|_| self.config.handshake_moves_primary);
+    fn prefer(&mut self, pair: AddressPair) {
+        let id = self.paths.find(&pair).filter(|_| self.config.handshake_moves_primary);
         if let Some(p) = id.and_then(|id| self.paths.get(id)).filter(|p| p.origin.is_named()) {
             self.primary = p.id;
         }
@@ -397,7 +394,7 @@ impl Association {
         now: Instant,
         action: CookieAction,
         cookie: &Cookie,
-        from: (SocketAddr, SocketAddr),
+        from: AddressPair,
     ) {
         match action {
             CookieAction::Restart | CookieAction::Discard => return,
@@ -422,7 +419,7 @@ impl Association {
             if self.rx.receiver.is_none() {
                 self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
             }
-            if let Some(path) = self.path_of(now, (cookie.local, cookie.remote)) {
+            if let Some(path) = self.path_of(now, cookie.pair()) {
                 self.primary = path;
             }
             self.add_peer_addresses(now, &cookie.addresses, cookie.remote.port());
@@ -432,7 +429,7 @@ impl Association {
     }
 
     /// Answers a cookie that made this association.
-    pub(crate) fn acknowledge_cookie(&mut self, to: (SocketAddr, SocketAddr)) {
+    pub(crate) fn acknowledge_cookie(&mut self, to: AddressPair) {
         self.control.push_front(Control::CookieAck { to });
     }
 

@@ -163,7 +163,8 @@ pub(crate) fn init_ack(
     cookie: &Cookie,
     sealed: Bytes,
     unrecognized: &[Bytes],
-    (receive_buffer, budget): (usize, usize),
+    receive_buffer: usize,
+    budget: usize,
 ) -> Init {
     let sack_path = answers_sack_path(config, cookie.extensions.sack_path);
     let offer = cookie.key_management.as_ref().map(|both| both.own.clone());

@@ -16,6 +16,7 @@ use crate::assoc::open::cookie::MAX_ADDRESSES;
 use crate::assoc::send::control::Control;
 use crate::assoc::state::State;
 use crate::assoc::{AssocTimer, Association, Timer};
+use crate::datagram::AddressPair;
 use crate::event::Event;
 use crate::path::Path;
 use crate::time::Instant;
@@ -44,6 +45,12 @@ struct Pair {
     tries: u8,
     /// The application knows that it does not answer.
     is_told: bool,
+}
+
+impl Pair {
+    fn addresses(&self) -> AddressPair {
+        AddressPair { local: self.local, remote: self.remote }
+    }
 }
 
 /// The role in which the application gave a pair.
@@ -126,7 +133,8 @@ impl Association {
     /// that the application gave and that does not answer. Does nothing if it is such a path or a
     /// candidate already, if its addresses are of two families, or if there are 64.
     pub fn add_candidate(&mut self, now: Instant, local: SocketAddr, remote: SocketAddr) {
-        let is_given = self.path_of_pair(local, remote).is_some_and(|p| p.origin.is_named());
+        let is_given =
+            self.path_of_pair(AddressPair { local, remote }).is_some_and(|p| p.origin.is_named());
         let is_full = self.candidates.waiting.len() >= MAX_CANDIDATES;
         let is_pair = local.is_ipv4() == remote.is_ipv4();
         if is_given || is_full || !is_pair || self.candidates.is_waiting(local, remote) {
@@ -163,8 +171,8 @@ impl Association {
         listed
     }
 
-    fn path_of_pair(&self, local: SocketAddr, remote: SocketAddr) -> Option<&Path> {
-        self.paths.get(self.paths.find(&local, &remote)?)
+    fn path_of_pair(&self, pair: AddressPair) -> Option<&Path> {
+        self.paths.get(self.paths.find(&pair)?)
     }
 
     // ---- Trials ----
@@ -279,7 +287,7 @@ impl Association {
         let Some(failed) = self.candidates.trial_mut(id).map(|trial| trial.pair) else { return };
         if let Some(next) = self.next_candidate(failed.local) {
             self.replace(now, id, next);
-            let taken = self.paths.find(&next.local, &next.remote);
+            let taken = self.paths.find(&next.addresses());
             taken.into_iter().for_each(|id| self.begin_trial(now, id));
             return;
         }
@@ -298,7 +306,7 @@ impl Association {
     fn next_candidate(&self, local: SocketAddr) -> Option<Pair> {
         let may_be_tried = |pair: &&Pair| pair.local == local && pair.tries < MAX_TRIES;
         let rank = |pair: &&Pair| {
-            let is_heard = self.path_of_pair(pair.local, pair.remote).is_some_and(is_heard);
+            let is_heard = self.path_of_pair(pair.addresses()).is_some_and(is_heard);
             (!is_heard, pair.tries, !self.is_remote_verified(pair), pair.order)
         };
         self.candidates.waiting.iter().filter(may_be_tried).min_by_key(rank).copied()
@@ -313,8 +321,7 @@ impl Association {
     /// Puts a candidate in the place of a path that does not answer, whose pair waits then.
     fn replace(&mut self, now: Instant, id: PathId, by: Pair) {
         let Some(failed) = self.candidates.trial_mut(id).map(|trial| trial.pair) else { return };
-        let (local, remote) = (by.local, by.remote);
-        match self.paths.find(&local, &remote) {
+        match self.paths.find(&by.addresses()) {
             // The peer's packets came from there meanwhile.
             Some(there) => {
                 let was_primary = self.primary == id && !self.state.is_open();
@@ -333,13 +340,13 @@ impl Association {
                 }
             }
             None => {
-                self.replace_pair(now, id, (local, remote));
+                self.replace_pair(now, id, by.addresses());
                 self.ask_replaced(now, id);
             }
         }
-        self.candidates.take(local, remote);
+        self.candidates.take(by.local, by.remote);
         self.candidates.put_back(failed);
-        if let Some(path) = self.paths.find(&local, &remote) {
+        if let Some(path) = self.paths.find(&by.addresses()) {
             self.set_trial(Trial { path, pair: by, ends: None });
         }
     }
@@ -366,14 +373,14 @@ impl Association {
         remote: SocketAddr,
     ) -> Option<PathId> {
         let is_unanswered = |t: &&Trial| {
-            let path = self.path_of_pair(t.pair.local, t.pair.remote);
+            let path = self.path_of_pair(t.pair.addresses());
             t.pair.local == local && path.is_some_and(|p| is_to_answer(p) && !has_answered(p))
         };
         let id = self.candidates.trials.iter().find(is_unanswered).map(|trial| trial.path)?;
         let waits = |pair: &&Pair| is_pair_of(pair, local, remote);
         let by = self.candidates.waiting.iter().find(waits).copied()?;
         self.replace(now, id, by);
-        self.paths.find(&local, &remote)
+        self.paths.find(&AddressPair { local, remote })
     }
 }
 

@@ -338,7 +338,7 @@ impl Association {
         self.go_on_with_doubt(now, id);
         self.error_count = 0;
         self.path_answered(now, id);
-        self.end_outage(now, &stuck, (id, asked_at));
+        self.end_outage(now, &stuck, id, asked_at);
         if was_in_doubt && was_verified {
             self.path_answers(now, id, is_late.then_some(asked_at));
         }

@@ -5,7 +5,6 @@
 //! Its loss is no sign of congestion or failure, only its answer says something. Which sizes are
 //! tried is `path::Pmtu`'s to decide.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use manypath_wire::Tsn;
 
 use crate::assoc::send::outgoing::OutgoingPacket;
 use crate::assoc::{Association, LinkMtus, PathTimer, Timer};
+use crate::datagram::AddressPair;
 use crate::datagram::Transmit;
 use crate::event::Event;
 use crate::path::{MIN_MTU, MtuReason, RAISE_AFTER_S, Wait};
@@ -56,9 +56,9 @@ impl SizeSearch {
 impl Association {
     /// The longest IP packet, in bytes, that a path can have: what the interface of our address
     /// takes, and of a protected path what a record does.
-    pub(crate) fn link_mtu(&self, (local, remote): (SocketAddr, SocketAddr)) -> Option<usize> {
-        let link = self.size_search.link_mtus.get(&local).copied();
-        let outer = sizes::outer_headers(remote, self.config.udp_encapsulation);
+    pub(crate) fn link_mtu(&self, pair: AddressPair) -> Option<usize> {
+        let link = self.size_search.link_mtus.get(&pair.local).copied();
+        let outer = sizes::outer_headers(pair.remote, self.config.udp_encapsulation);
         let record = if self.is_protected() { sizes::longest_protected(outer) } else { usize::MAX };
         link.map(|link| link.min(record))
     }
@@ -227,8 +227,8 @@ impl Association {
         self.size_search.link_mtus = link_mtus;
         let config = self.config_rc();
         for id in self.paths.ids() {
-            let Some(ends) = self.paths.get(id).map(|p| (p.local, p.remote)) else { continue };
-            let Some(mtu) = self.link_mtu(ends) else { continue };
+            let Some(pair) = self.paths.get(id).map(|p| p.pair()) else { continue };
+            let Some(mtu) = self.link_mtu(pair) else { continue };
             let Some(p) = self.paths.get_mut(id) else { continue };
             p.size.pmtu.set_link(&config, mtu);
             self.follow_size(now, id, MtuReason::Interface);
@@ -236,14 +236,9 @@ impl Association {
     }
 
     /// The system refused a packet of ours for its length, in bytes of the SCTP packet.
-    pub(crate) fn packet_refused(
-        &mut self,
-        now: Instant,
-        (local, remote): (SocketAddr, SocketAddr),
-        len: usize,
-    ) {
+    pub(crate) fn packet_refused(&mut self, now: Instant, pair: AddressPair, len: usize) {
         let config = self.config_rc();
-        let Some(id) = self.paths.find(&local, &remote) else { return };
+        let Some(id) = self.paths.find(&pair) else { return };
         let Some(p) = self.paths.get_mut(id) else { return };
         p.size.pmtu.on_refused(len + p.headers(&config) - p.size.overhead);
         self.follow_size(now, id, MtuReason::Interface);
@@ -252,13 +247,8 @@ impl Association {
     /// A router could not forward a packet of ours; see
     /// [`Endpoint::packet_too_big`](crate::Endpoint::packet_too_big), which has compared its
     /// verification tag.
-    pub(crate) fn packet_too_big(
-        &mut self,
-        now: Instant,
-        (local, remote): (SocketAddr, SocketAddr),
-        mtu: usize,
-    ) {
-        let Some(id) = self.paths.find(&local, &remote) else { return };
+    pub(crate) fn packet_too_big(&mut self, now: Instant, pair: AddressPair, mtu: usize) {
+        let Some(id) = self.paths.find(&pair) else { return };
         let Some(p) = self.paths.get_mut(id) else { return };
         let lowers = mtu < p.size.pmtu.size();
         let too_soon = p.size.pmtu.told_at.is_some_and(|at| now - at < TOLD_AGAIN_AFTER);

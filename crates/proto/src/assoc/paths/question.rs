@@ -125,6 +125,7 @@ impl Questions {
 mod tests {
     use super::*;
     use crate::config::Config;
+    use crate::datagram::AddressPair;
     use crate::path::{NewPath, Origin};
 
     fn path(id: u8, remote: &str, created: Instant) -> Path {
@@ -133,8 +134,7 @@ mod tests {
         let remote = remote.parse().expect("an address");
         let of = NewPath {
             id: PathId(id),
-            local,
-            remote,
+            pair: AddressPair { local, remote },
             origin: Origin::Named,
             peer_rwnd: 65_536,
             link_mtu: None,

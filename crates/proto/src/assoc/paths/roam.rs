@@ -13,6 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use crate::assoc::{AssocTimer, Association, PathTimer, Timer};
+use crate::datagram::AddressPair;
 use crate::event::Event;
 use crate::path::{Address, Path};
 use crate::time::Instant;
@@ -55,7 +56,7 @@ impl Association {
     /// verified. `None` if there is no such path, no room, or nothing to move.
     pub fn move_path(&mut self, now: Instant, id: PathId, local: SocketAddr) -> Option<PathId> {
         let remote = self.paths.get(id)?.remote;
-        let known = self.paths.find(&local, &remote);
+        let known = self.paths.find(&AddressPair { local, remote });
         let new = self.add_path(now, local, remote).or(known).filter(|new| *new != id)?;
         if let Some(p) = self.paths.get_mut(new) {
             p.liveness.supersede(false);

@@ -1,6 +1,5 @@
 //! A packet for this association, chunk by chunk.
 
-use std::net::SocketAddr;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
@@ -14,6 +13,7 @@ use crate::assoc::protect::protection::Received;
 use crate::assoc::send::control::{Control, MAX_CONTROL};
 use crate::assoc::state::State;
 use crate::assoc::{AssocTimer, Association, Timer};
+use crate::datagram::AddressPair;
 use crate::event::{AssocClosed, Event};
 use crate::rx::{Arrival, PacketFacts, ProtocolViolation};
 use crate::sizes::DataKind;
@@ -26,7 +26,7 @@ const MAX_REASON: usize = 256;
 /// Facts about the chunks of a packet so far that the rest of it needs.
 struct Progress {
     now: Instant,
-    from: (SocketAddr, SocketAddr),
+    from: AddressPair,
     path: Option<PathId>,
     has_data: bool,
     /// User bytes that had not come before.
@@ -40,7 +40,31 @@ struct Progress {
     reported_unknown: bool,
 }
 
+/// The signs that a packet is the peer's.
+struct Trust {
+    has_own_tag: bool,
+    /// It came from an address that nobody named, and that is not verified.
+    is_stranger: bool,
+    is_sealed: bool,
+    /// It is sealed if it must be: nobody else can have sent it.
+    counts_fully: bool,
+}
+
 impl Progress {
+    fn new(now: Instant, from: AddressPair, path: Option<PathId>, facts: PacketFacts) -> Progress {
+        Progress {
+            now,
+            from,
+            path,
+            has_data: false,
+            new_bytes: 0,
+            facts,
+            timestamp: None,
+            answered_heartbeat: false,
+            reported_unknown: false,
+        }
+    }
+
     #[inline]
     fn note_new(&mut self, arrival: &Result<Arrival, ProtocolViolation>, length: usize) {
         if matches!(arrival, Ok(Arrival::New)) {
@@ -51,19 +75,14 @@ impl Progress {
 
 impl Association {
     /// Handles a packet whose verification tag and ports are right.
-    pub(crate) fn handle_packet(
-        &mut self,
-        now: Instant,
-        from: (SocketAddr, SocketAddr),
-        packet: Packet,
-    ) {
+    pub(crate) fn handle_packet(&mut self, now: Instant, from: AddressPair, packet: Packet) {
         if matches!(self.state, State::Closed(_)) {
             return;
         }
         let wire_len = packet.bytes().len();
         let has_own_tag = packet.header.verification_tag == self.ends.id.local_tag;
         if let Some(received) = self.receive(now, packet) {
-            self.handle_received(now, from, received, (wire_len, has_own_tag));
+            self.handle_received(now, from, received, wire_len, has_own_tag);
         }
     }
 
@@ -71,7 +90,7 @@ impl Association {
     pub(crate) fn handle_sealed(
         &mut self,
         now: Instant,
-        from: (SocketAddr, SocketAddr),
+        from: AddressPair,
         packet: BytesMut,
         record: Range<usize>,
     ) {
@@ -80,7 +99,7 @@ impl Association {
         }
         let wire_len = packet.len();
         if let Some(received) = self.open_packet(now, packet, record) {
-            self.handle_received(now, from, received, (wire_len, true));
+            self.handle_received(now, from, received, wire_len, true);
         }
     }
 
@@ -88,28 +107,12 @@ impl Association {
     fn handle_received(
         &mut self,
         now: Instant,
-        from: (SocketAddr, SocketAddr),
+        from: AddressPair,
         received: Received,
-        (wire_len, has_own_tag): (usize, bool),
+        wire_len: usize,
+        has_own_tag: bool,
     ) {
-        self.note_bytes_of_peer(from.1, wire_len);
-        // What may be forged changes nothing about paths.
-        let is_open = self.state.is_open();
-        let path = match received.counts_fully || !is_open {
-            true => self.path_of(now, from),
-            false => self.paths.find(&from.0, &from.1),
-        };
-        if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
-            p.counters.packets_received += 1;
-            p.counters.bytes_received += wire_len as u64;
-            p.liveness.last_heard = Some(now);
-            if received.counts_fully {
-                p.probing.note_heard(now);
-            }
-        }
-        if let Some(id) = path {
-            self.probe_if_failed(now, id);
-        }
+        let path = self.note_packet(now, from, wire_len, received.counts_fully);
         let is_stranger = !received.is_sealed && path.is_some_and(|id| self.is_stranger(id));
         if received.counts_fully && has_own_tag && !is_stranger {
             self.peer_heard(now);
@@ -119,42 +122,20 @@ impl Association {
             r.tracker.has_gaps()
         });
         let facts = PacketFacts { gap_before, ..PacketFacts::default() };
-        let mut progress = Progress {
-            now,
-            from,
-            path,
-            has_data: false,
-            new_bytes: 0,
-            facts,
-            timestamp: None,
-            answered_heartbeat: false,
-            reported_unknown: false,
+        let trust = Trust {
+            has_own_tag,
+            is_stranger,
+            is_sealed: received.is_sealed,
+            counts_fully: received.counts_fully,
         };
+        let mut progress = Progress::new(now, from, path, facts);
         for chunk in received.chunks {
             let Ok(chunk) = chunk else {
                 // The chunks before the damage count; what follows cannot be told apart.
                 self.stats.packets_dropped += 1;
                 break;
             };
-            // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have
-            // guessed the tag, nothing counts but the verification of its path.
-            if !is_rightly_tagged(&chunk, has_own_tag) {
-                continue;
-            }
-            if !received.counts_fully && !self.counts_in_plain(&chunk) {
-                if !is_stranger {
-                    self.acknowledge_again(&chunk);
-                }
-                continue;
-            }
-            let verifies = matches!(chunk, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
-            if is_stranger && !verifies {
-                continue;
-            }
-            // RFC 9260 §8.5.1, B lets whoever knows a tag end the association. Who comes from where
-            // the peer was never seen has to show first that packets reach it there.
-            let is_proven = received.is_sealed || !path.is_some_and(|id| self.is_to_verify(id));
-            if matches!(chunk, Chunk::Abort(_)) && !is_proven {
+            if !self.counts(&chunk, path, &trust) {
                 continue;
             }
             if !self.handle_chunk(chunk, &mut progress) || matches!(self.state, State::Closed(_)) {
@@ -169,6 +150,56 @@ impl Association {
         }
         self.run_key_management(now);
         self.tell_if_readable();
+    }
+
+    /// A packet came: notes it with its path. What may be forged changes nothing about paths.
+    #[inline]
+    fn note_packet(
+        &mut self,
+        now: Instant,
+        from: AddressPair,
+        wire_len: usize,
+        counts_fully: bool,
+    ) -> Option<PathId> {
+        self.note_bytes_of_peer(from.remote, wire_len);
+        let path = if counts_fully || !self.state.is_open() {
+            self.path_of(now, from)
+        } else {
+            self.paths.find(&from)
+        };
+        let p = self.paths.get_mut(path?)?;
+        p.counters.packets_received += 1;
+        p.counters.bytes_received += wire_len as u64;
+        p.liveness.last_heard = Some(now);
+        if counts_fully {
+            p.probing.note_heard(now);
+        }
+        self.probe_if_failed(now, path?);
+        path
+    }
+
+    /// False for a chunk that its packet's sender may not send.
+    #[inline]
+    fn counts(&mut self, chunk: &Chunk, path: Option<PathId>, trust: &Trust) -> bool {
+        // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have
+        // guessed the tag, nothing counts but the verification of its path.
+        if !is_rightly_tagged(chunk, trust.has_own_tag) {
+            return false;
+        }
+        if !trust.counts_fully && !self.counts_in_plain(chunk) {
+            if !trust.is_stranger {
+                self.acknowledge_again(chunk);
+            }
+            return false;
+        }
+        match chunk {
+            Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_) => true,
+            _ if trust.is_stranger => false,
+            // RFC 9260 §8.5.1, B lets whoever knows a tag end the association. Who comes from where
+            // the peer was never seen has to show first that packets reach it there.
+            Chunk::Abort(_) => trust.is_sealed || !path.is_some_and(|id| self.is_to_verify(id)),
+            _ => true,
+        }
     }
 
     /// The chunks of a packet; `None` if it does not count.
@@ -215,7 +246,7 @@ impl Association {
             Chunk::CookieAck => self.on_cookie_ack(p.now, p.from),
             Chunk::Heartbeat(info) => {
                 // RFC 9260 §8.3: the answer goes to where the question came from.
-                let is_avoided = p.path.is_none() && self.ends.avoids(p.from.0.ip());
+                let is_avoided = p.path.is_none() && self.ends.avoids(p.from.local.ip());
                 if !std::mem::replace(&mut p.answered_heartbeat, true) && !is_avoided {
                     self.reply(Control::HeartbeatAck { info: info.0.clone(), to: p.from });
                     if let Some(path) = p.path {

@@ -204,7 +204,7 @@ impl Association {
     /// Tells the peer on a path that the one of its SACKs has failed, while it has chosen no other.
     pub(crate) fn tell_sack_path_failed(&mut self, id: PathId) {
         let serial = self.agreed.sack_paths.peers.map(|(_, serial)| serial);
-        let to = self.paths.get(id).map(|p| (p.local, p.remote));
+        let to = self.paths.get(id).map(|p| p.pair());
         if let (true, Some(serial), Some(to)) = (self.agreed.sack_paths.waits, serial, to) {
             self.reply(Control::SackPathFailed { serial, to });
         }

@@ -8,9 +8,9 @@ use smallvec::SmallVec;
 use crate::assoc::{Association, PathTimer, Timer};
 use crate::config::Cuc;
 use crate::event::Event;
-use crate::path::Path;
+use crate::path::{Path, SackReport};
 use crate::policy::cc::{AckFacts, PathWindow};
-use crate::policy::recovery::{PathFacts, ReportScope, Rules};
+use crate::policy::recovery::{PathFacts, PathVerdict, ReportScope, Rules};
 use crate::time::Instant;
 use crate::tx::{AckRules, PathDigest, SackArrival, SackError};
 use crate::view::{PathId, PathState};
@@ -24,7 +24,7 @@ impl Association {
         via: Option<PathId>,
         echo: Option<u32>,
     ) {
-        self.acknowledge(now, sack, true, (via, echo));
+        self.acknowledge(now, sack, true, via, echo);
     }
 
     /// Applies the acknowledgement of a SACK, or that of SHUTDOWN, which reports no gaps.
@@ -33,7 +33,8 @@ impl Association {
         now: Instant,
         sack: &Sack,
         reports_gaps: bool,
-        (via, echo): (Option<PathId>, Option<u32>),
+        via: Option<PathId>,
+        echo: Option<u32>,
     ) {
         if !self.state.is_open() {
             return;
@@ -124,8 +125,7 @@ impl Association {
             paths.iter_mut().for_each(|facts| facts.flight_before = before);
         }
         for (index, facts) in paths.iter().enumerate() {
-            self.note_rtt(now, PathId(index as u8), facts, via.map(|via| via.path));
-            self.on_path_digest(now, PathId(index as u8), facts, (is_full, via));
+            self.on_path_digest(now, PathId(index as u8), SackReport { facts, is_full, via });
         }
         let is_fast_retransmit = paths.iter().any(|facts| facts.lost > 0);
         self.go_on_with_ack_test(released, &paths);
@@ -165,79 +165,20 @@ impl Association {
         p.rto.rtt_min().filter(|_| self.recovery.rules.sacks.scope == ReportScope::Time)
     }
 
-    /// Keeps the latest round-trip time for whoever watches the association.
-    fn note_rtt(&mut self, now: Instant, id: PathId, facts: &PathDigest, via: Option<PathId>) {
-        let rtt = facts.latest_rtt(now);
-        if let (Some(rtt), Some(p)) = (rtt, self.paths.get_mut(id)) {
-            p.rto.latest = Some((rtt, via));
-        }
-    }
-
-    fn on_path_digest(
-        &mut self,
-        now: Instant,
-        id: PathId,
-        facts: &PathDigest,
-        (is_full, via): (bool, Option<SackArrival>),
-    ) {
-        let config = &*self.config;
+    /// Acts on a SACK's report on one path, in the order of RFC 9260 §6.3 and §7.2: losses are
+    /// judged, the RTT is measured, the window grows or is cut, and timers follow.
+    fn on_path_digest(&mut self, now: Instant, id: PathId, report: SackReport<'_>) {
+        let facts = report.facts;
         let grows = facts.cwnd_update && facts.newly_acked_bytes > 0;
-        let lost = facts.lost + facts.lost_extra;
         let windows = self.windows_for(id, grows);
-        let Some(p) = self.paths.get_mut(id) else { return };
-        if facts.spurious.is_some_and(|episode| p.flow.undo_losses(episode)) {
-            self.recovery.policy.on_spurious_losses(id);
-        }
-        if lost > 0 {
-            p.flow.note_losses(self.out.loss_episode(id));
-        }
-        let (latest_lost, highest_lost) = (facts.latest_lost, facts.highest_lost);
-        let timed_out = p.flow.cut_order;
-        let of_path = PathFacts { path: id, grows, lost, latest_lost, highest_lost, timed_out };
-        let verdict = self.recovery.policy.on_path_sack(&of_path, &self.out);
-        self.recovery.bursts.renew(&mut p.flow.burst);
-        p.flow.count_acked(facts.newly_acked_bytes);
-        p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
-        // RFC 9260 §6.3.1, C2. Where much is lost, so are the chunks that measure, one by one.
-        let is_first = self.recovery.rules.sacks.scope == ReportScope::Time && p.rto.samples() == 0;
-        if let Some(rtt) = facts.rtt.or_else(|| facts.latest_rtt(now).filter(|_| is_first)) {
-            p.rto.sample(rtt);
-        }
+        let Some(verdict) = self.judge_losses(id, facts, grows) else { return };
+        self.measure_rtt(now, id, report);
         if grows {
-            let ack = AckFacts {
-                path: id,
-                acked_bytes: facts.newly_acked_bytes,
-                counted_bytes: counted_bytes(&self.recovery.rules, facts, p.flow.window.cwnd),
-                flight_before: facts.flight_before,
-                flight_after: self.out.counted(id),
-                in_fast_recovery: verdict.recovers,
-                now,
-                rtt: facts.latest_rtt(now),
-                srtt: p.rto.srtt(),
-                latest_acked: facts.latest_sent,
-                latest_sent: self.out.last_order(),
-                paths: &windows,
-            };
-            let limits = p.limits(config);
-            p.flow.window = p.flow.cc.on_ack(p.flow.window, &limits, &ack);
+            self.grow_window(now, id, facts, verdict, &windows);
         }
-        if p.flow.rate.is_some() {
-            let in_flight = self.out.counted(id);
-            let earliest = self.out.earliest_order(id);
-            p.follow_delivery(config, now, (facts, is_full, via), (in_flight, earliest));
-        }
-        p.counters.fast_retransmits += facts.lost as u64;
-        p.counters.chunks_lost += lost as u64;
-        self.recovery.past_cwnd.allow_if(verdict.passes_cwnd);
-        if verdict.cuts {
-            p.flow.count_cut();
-            let limits = p.limits(config);
-            p.flow.window = p.flow.cc.on_fast_retransmit(p.flow.window, &limits);
-        }
-        if facts.newly_acked_bytes > 0 {
-            p.flow.one_packet = false;
-            p.flow.tail_probed = false;
-        }
+        self.follow_delivery(now, id, report);
+        self.count_losses(id, facts);
+        self.cut_window(id, verdict);
         self.share_window(id);
         if facts.newly_acked_bytes > 0 {
             self.data_acked_on(now, id, facts);
@@ -246,20 +187,126 @@ impl Association {
             }
         }
         self.renew_t3(now, id, facts.watched_acked);
-        if self.recovery.rules.sacks.scope == ReportScope::Time {
-            let late = Timer::Path(id, PathTimer::Late);
-            match facts.late_at {
-                Some(at) => self.timers.set(late, at),
-                None => self.timers.stop(late),
-            }
-        }
+        self.renew_late_timer(id, facts);
         if facts.largest_lost | facts.largest_acked > 0 {
             self.note_sacked_sizes(now, id, facts.largest_acked, facts.largest_lost);
         }
         if verdict.cuts {
             self.look_for_shared_bottleneck(now, id);
         }
+        self.tell_delays(now, id, facts);
+    }
+
+    /// Tells recovery of losses, and of those that turned out to be none; it says whether they cut
+    /// the window.
+    fn judge_losses(&mut self, id: PathId, facts: &PathDigest, grows: bool) -> Option<PathVerdict> {
+        let p = self.paths.get_mut(id)?;
+        if facts.spurious.is_some_and(|episode| p.flow.undo_losses(episode)) {
+            self.recovery.policy.on_spurious_losses(id);
+        }
+        let lost = facts.lost_transmissions();
+        if lost > 0 {
+            p.flow.note_losses(self.out.loss_episode(id));
+        }
+        let of_path = PathFacts {
+            path: id,
+            grows,
+            lost,
+            latest_lost: facts.latest_lost,
+            highest_lost: facts.highest_lost,
+            timed_out: p.flow.cut_order,
+        };
+        let verdict = self.recovery.policy.on_path_sack(&of_path, &self.out);
+        self.recovery.bursts.renew(&mut p.flow.burst);
+        p.flow.count_acked(facts.newly_acked_bytes);
+        p.counters.acked_bytes += facts.newly_acked_user_bytes as u64;
+        Some(verdict)
+    }
+
+    /// Takes the RTT that the SACK measured (RFC 9260 §6.3.1, C2 to C5).
+    fn measure_rtt(&mut self, now: Instant, id: PathId, report: SackReport<'_>) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let latest = report.facts.latest_rtt(now);
+        if let Some(rtt) = latest {
+            p.rto.latest = Some((rtt, report.via.map(|via| via.path)));
+        }
+        // Where much is lost, so are the chunks that measure, one by one.
+        let is_first = self.recovery.rules.sacks.scope == ReportScope::Time && p.rto.samples() == 0;
+        if let Some(rtt) = report.facts.rtt.or_else(|| latest.filter(|_| is_first)) {
+            p.rto.sample(rtt);
+        }
+    }
+
+    /// Lets the window grow (RFC 9260 §7.2.1 and §7.2.2, or as the congestion control has it).
+    fn grow_window(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        facts: &PathDigest,
+        verdict: PathVerdict,
+        windows: &[PathWindow],
+    ) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let ack = AckFacts {
+            path: id,
+            acked_bytes: facts.newly_acked_bytes,
+            counted_bytes: counted_bytes(&self.recovery.rules, facts, p.flow.window.cwnd),
+            flight_before: facts.flight_before,
+            flight_after: self.out.counted(id),
+            in_fast_recovery: verdict.recovers,
+            now,
+            rtt: facts.latest_rtt(now),
+            srtt: p.rto.srtt(),
+            latest_acked: facts.latest_sent,
+            latest_sent: self.out.last_order(),
+            paths: windows,
+        };
+        let limits = p.limits(&self.config);
+        p.flow.window = p.flow.cc.on_ack(p.flow.window, &limits, &ack);
+    }
+
+    /// Keeps a congestion control with a model of the path informed.
+    fn follow_delivery(&mut self, now: Instant, id: PathId, report: SackReport<'_>) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        if p.flow.rate.is_some() {
+            let earliest = self.out.earliest_order(id);
+            p.follow_delivery(&self.config, now, report, self.out.counted(id), earliest);
+        }
+    }
+
+    fn count_losses(&mut self, id: PathId, facts: &PathDigest) {
+        let Some(p) = self.paths.get_mut(id) else { return };
+        p.counters.fast_retransmits += facts.lost as u64;
+        p.counters.chunks_lost += facts.lost_transmissions() as u64;
+    }
+
+    /// Cuts the window for losses (RFC 9260 §7.2.3), if recovery says so.
+    fn cut_window(&mut self, id: PathId, verdict: PathVerdict) {
+        self.recovery.past_cwnd.allow_if(verdict.passes_cwnd);
+        let Some(p) = self.paths.get_mut(id) else { return };
+        if verdict.cuts {
+            p.flow.count_cut();
+            let limits = p.limits(&self.config);
+            p.flow.window = p.flow.cc.on_fast_retransmit(p.flow.window, &limits);
+        }
+    }
+
+    /// Loss detection by time looks again when the next chunk is late (RFC 8985 §6.3).
+    fn renew_late_timer(&mut self, id: PathId, facts: &PathDigest) {
+        if self.recovery.rules.sacks.scope != ReportScope::Time {
+            return;
+        }
+        let late = Timer::Path(id, PathTimer::Late);
+        match facts.late_at {
+            Some(at) => self.timers.set(late, at),
+            None => self.timers.stop(late),
+        }
+    }
+
+    /// Tells the path set how much of what was sent arrived, and how late.
+    fn tell_delays(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         if self.policies.needs.delays {
+            let lost = facts.lost_transmissions();
             self.policies.path_set.on_fates(id, facts.chunks_sent_here, lost);
         }
         if let Some(sent_at) = facts.latest_sent_at {
@@ -298,6 +345,8 @@ impl Association {
     /// leaves a path that has failed as it is (CMT-PF paper, §III-A).
     fn data_acked_on(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         let Some(p) = self.paths.get_mut(id) else { return };
+        p.flow.one_packet = false;
+        p.flow.tail_probed = false;
         let has_failed =
             matches!(p.liveness.state, PathState::PotentiallyFailed | PathState::Inactive);
         // Nor one that timed out again and is asked by heartbeats: their answers say it.

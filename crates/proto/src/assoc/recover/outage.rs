@@ -1,12 +1,12 @@
 //! Coming back after an outage, and paths that work one way only.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
 
 use crate::assoc::send::control::Control;
 use crate::assoc::{Association, PathTimer, Timer};
+use crate::datagram::AddressPair;
 use crate::path::Path;
 use crate::time::Instant;
 use crate::view::{PathId, PathState};
@@ -81,7 +81,8 @@ impl Association {
         &mut self,
         now: Instant,
         stuck: &[PathId],
-        (answers, asked_at): (PathId, Instant),
+        answers: PathId,
+        asked_at: Instant,
     ) {
         if self.is_unheeded() {
             return;
@@ -135,8 +136,8 @@ impl Association {
         }
         self.heartbeats.answered_elsewhere = Some(now);
         let others = |p: &&Path| p.id != asked_on && is_known(p);
-        let to: smallvec::SmallVec<[(SocketAddr, SocketAddr); 8]> =
-            self.paths.iter().filter(others).map(|p| (p.local, p.remote)).collect();
+        let to: smallvec::SmallVec<[AddressPair; 8]> =
+            self.paths.iter().filter(others).map(|p| p.pair()).collect();
         for to in to {
             self.reply(Control::HeartbeatAck { info: info.clone(), to });
         }
@@ -158,11 +159,10 @@ impl Association {
 
     /// Where a chunk goes that answers one from there: elsewhere, if that path does not bring it
     /// back.
-    pub(crate) fn working_way_to(&self, to: (SocketAddr, SocketAddr)) -> (SocketAddr, SocketAddr) {
-        let path =
-            self.paths.find(&to.0, &to.1).filter(|_| self.policies.in_doubt.answered_elsewhere);
+    pub(crate) fn working_way_to(&self, to: AddressPair) -> AddressPair {
+        let path = self.paths.find(&to).filter(|_| self.policies.in_doubt.answered_elsewhere);
         let path = path.map(|id| self.working_sack_path(id)).and_then(|id| self.paths.get(id));
-        path.map_or(to, |p| (p.local, p.remote))
+        path.map_or(to, |p| p.pair())
     }
 }
 

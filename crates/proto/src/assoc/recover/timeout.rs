@@ -17,6 +17,22 @@ pub(crate) enum TimeoutCause {
     Heartbeat,
 }
 
+/// An expiry of T3-rtx.
+struct Expiry {
+    /// The timer watches what waits for retransmission, too, or all that is outstanding is lost.
+    covers_all: bool,
+    /// The peer answers that its window is closed.
+    says_closed: bool,
+    /// A heartbeat was lost since, which has counted the failure.
+    is_counted: bool,
+    /// The path has answered a heartbeat since the data was sent.
+    is_unheeded: bool,
+    /// Number of transmissions that were marked.
+    marked: usize,
+    /// The last of them, in the order of all transmissions of the association.
+    latest: u64,
+}
+
 /// How often data is sent again on paths that work before the peer is taken to leave it unheeded.
 const REPEATS_BEFORE_BACK_OFF: u32 = 3;
 
@@ -51,42 +67,94 @@ impl Association {
         self.on_trial_timer(now);
     }
 
-    /// T3-rtx expired (RFC 9260 §6.3.3).
+    /// T3-rtx expired: E1 to E4 of RFC 9260 §6.3.3, unless nothing has timed out.
     fn on_t3(&mut self, now: Instant, id: PathId) {
-        let config = self.config_rc();
         let is_pipe_lost = self.out.is_pipe_lost(id);
-        let t3_rules = self.recovery.rules.t3;
-        let covers_all = t3_rules.covers_waiting || is_pipe_lost;
+        let covers_all = self.recovery.rules.t3.covers_waiting || is_pipe_lost;
         if self.out.chunks_in_flight(id) == 0 && !covers_all {
             // What was lost here is in flight on other paths, whose timers watch it.
             self.out.forget_lost(id);
             return;
         }
-        let earliest = self.out.earliest_sent_once(id);
+        if self.put_off_t3(now, id) {
+            return;
+        }
+        self.note_expiry(now, id);
         let had_large = self.has_large_in_flight(id);
-        let Some(p) = self.paths.get_mut(id) else { return };
+        let expiry = self.mark_expired(now, id, is_pipe_lost, covers_all);
+        let has_expired = expiry.marked > 0 || covers_all;
+        if expiry.says_closed && self.peer_window.is_probed() {
+            self.back_off(id);
+        } else if has_expired {
+            self.cut_after_timeout(id, &expiry);
+            self.count_expiry(now, id, &expiry);
+        }
+        if expiry.marked > 0 || is_pipe_lost {
+            self.out.forget_lost(id);
+            self.share_window(id);
+            self.tell_sack_path_failed(id);
+            self.flight_failed(id);
+        }
+        if has_expired && !expiry.says_closed {
+            self.doubt_size(now, id, had_large);
+        }
+        if self.config.har && has_expired {
+            self.heartbeat_after_rto(now, id);
+        }
+        self.recovery.past_cwnd.allow_if(has_expired);
+        self.recovery.past_cwnd.renew();
+        self.recovery.policy.after_timeout(has_expired);
+        // E4: the timer of what is sent again.
+        self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
+        if covers_all {
+            // What waits now is covered again from the next SACK on.
+            self.timers.stop(Timer::Path(id, PathTimer::T3Rtx));
+        } else {
+            self.renew_t3(now, id, true);
+        }
+    }
+
+    /// Lets T3-rtx run on, if the chunk that it was started for was marked by missing reports and
+    /// left the path. The next chunk has an RTO of its own, or a burst of losses would look like a
+    /// path that is silent. True if so.
+    fn put_off_t3(&mut self, now: Instant, id: PathId) -> bool {
+        let earliest = self.out.earliest_sent_once(id);
+        let Some(p) = self.paths.get_mut(id) else { return true };
         p.liveness.was_carried = false;
         // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run
         // ahead of a chunk that an earlier expiry has spared.
-        let watches_earliest = t3_rules.watches == T3Watches::EarliestSent;
-        let may_wait = p.liveness.error_count == 0 && watches_earliest;
-        let due = earliest.map(|at| at + p.rto.rto()).filter(|_| may_wait);
-        if let Some(due) = due.filter(|due| *due > now) {
-            // The chunk it was started for was marked by missing reports and left this path: the
-            // next one has an RTO of its own, or a burst of losses would look like a path that is
-            // silent.
-            self.timers.set(Timer::Path(id, PathTimer::T3Rtx), due);
-            return;
+        let watches_earliest = self.recovery.rules.t3.watches == T3Watches::EarliestSent;
+        if p.liveness.error_count > 0 || !watches_earliest {
+            return false;
         }
+        match earliest.map(|at| at + p.rto.rto()) {
+            Some(due) if due > now => {
+                self.timers.set(Timer::Path(id, PathTimer::T3Rtx), due);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Counts the expiry, and renews what is counted for each.
+    fn note_expiry(&mut self, now: Instant, id: PathId) {
+        let Some(p) = self.paths.get_mut(id) else { return };
         self.recovery.bursts.renew(&mut p.flow.burst);
         if self.recovery.rules.decays_in_silence {
-            p.decay_in_silence(&config, &mut self.recovery, now, true);
+            p.decay_in_silence(&self.config, &mut self.recovery, now, true);
         }
         p.counters.t3_expired(now, p.liveness.last_active);
-        let spare_after = match p.rto.srtt() {
-            Some(srtt) if config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),
-            _ => None,
-        };
+    }
+
+    /// E3: marks what is outstanding on the path for retransmission. What is known of it before
+    /// tells how the timeout counts.
+    fn mark_expired(
+        &mut self,
+        now: Instant,
+        id: PathId,
+        is_pipe_lost: bool,
+        covers_all: bool,
+    ) -> Expiry {
         // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable. It
         // speaks of probes: what the peer has no room for. Chunks missing below what it has are
         // lost on the way.
@@ -94,61 +162,58 @@ impl Association {
             self.peer_window.is_closed() && self.out.is_beyond_received(id) && !is_pipe_lost;
         let says_closed = is_closed && self.peer_window.take_answer();
         let since = self.out.earliest_sent_at(id);
-        let counted =
-            p.liveness.timed_out.heartbeat.is_some_and(|at| since.is_some_and(|sent| at > sent));
-        let is_unheeded = since.is_some_and(|sent| p.probing.answered >= Some(sent));
+        let p = self.paths.get(id);
+        let heartbeat_lost = p.and_then(|p| p.liveness.timed_out.heartbeat);
+        let is_counted = heartbeat_lost.is_some_and(|at| since.is_some_and(|sent| at > sent));
+        let answered = p.and_then(|p| p.probing.answered);
+        let is_unheeded = since.is_some_and(|sent| answered >= Some(sent));
+        let srtt = p.and_then(|p| p.rto.srtt());
+        let spares_young = self.config.rtx_age_heuristic;
+        let spare_after = srtt.filter(|_| spares_young).map(|srtt| now.saturating_sub(srtt));
         let (marked, latest) = self.out.mark_path(id, spare_after);
         if covers_all {
             self.out.time_out_waiting(id);
         }
-        let has_expired = marked > 0 || covers_all;
-        let last_order = self.out.last_order();
-        if says_closed && self.peer_window.is_probed() {
+        Expiry { covers_all, says_closed, is_counted, is_unheeded, marked, latest }
+    }
+
+    fn back_off(&mut self, id: PathId) {
+        if let Some(p) = self.paths.get_mut(id) {
             p.rto.back_off();
-        } else if has_expired {
-            // Chunks that an earlier expiry spared belong to the flight it has cut the window for.
-            if covers_all || p.flow.cut_order.is_none_or(|order| latest > order) {
-                let limits = p.limits(&config);
-                p.flow.count_cut();
-                p.flow.note_losses(self.out.loss_episode(id));
-                if let Some(limits) = self.recovery.policy.timeout_limits(&p.flow.window, limits) {
-                    p.flow.window = p.flow.cc.on_timeout(p.flow.window, &limits);
-                }
-                p.flow.cut_order = Some(last_order);
-                p.flow.one_packet = true;
-            }
-            self.recovery.policy.on_path_timeout(id);
-            p.counters.chunks_lost += marked as u64;
-            match says_closed {
-                true => p.rto.back_off(),
-                false if counted => {}
-                false => self.count_timeout(now, id, TimeoutCause::Data),
-            }
         }
-        if has_expired && is_unheeded && !says_closed {
+    }
+
+    /// E1: cuts the window (RFC 9260 §7.2.3). Chunks that an earlier expiry spared belong to the
+    /// flight it has cut the window for.
+    fn cut_after_timeout(&mut self, id: PathId, expiry: &Expiry) {
+        let last_order = self.out.last_order();
+        let Some(p) = self.paths.get_mut(id) else { return };
+        let is_new = p.flow.cut_order.is_none_or(|order| expiry.latest > order);
+        if expiry.covers_all || is_new {
+            let limits = p.limits(&self.config);
+            p.flow.count_cut();
+            p.flow.note_losses(self.out.loss_episode(id));
+            if let Some(limits) = self.recovery.policy.timeout_limits(&p.flow.window, limits) {
+                p.flow.window = p.flow.cc.on_timeout(p.flow.window, &limits);
+            }
+            p.flow.cut_order = Some(last_order);
+            p.flow.one_packet = true;
+        }
+        self.recovery.policy.on_path_timeout(id);
+        p.counters.chunks_lost += expiry.marked as u64;
+    }
+
+    /// E2: backs off the RTO and counts the timeout (RFC 9260 §8.2), unless a lost heartbeat has
+    /// counted this failure already.
+    fn count_expiry(&mut self, now: Instant, id: PathId, expiry: &Expiry) {
+        if expiry.says_closed {
+            return self.back_off(id);
+        }
+        if !expiry.is_counted {
+            self.count_timeout(now, id, TimeoutCause::Data);
+        }
+        if expiry.is_unheeded {
             self.note_unheeded();
-        }
-        if marked > 0 || is_pipe_lost {
-            self.out.forget_lost(id);
-            self.share_window(id);
-            self.tell_sack_path_failed(id);
-            self.flight_failed(id);
-        }
-        if has_expired && !says_closed {
-            self.doubt_size(now, id, had_large);
-        }
-        if config.har && has_expired {
-            self.heartbeat_after_rto(now, id);
-        }
-        self.recovery.past_cwnd.allow_if(has_expired);
-        self.recovery.past_cwnd.renew();
-        self.recovery.policy.after_timeout(has_expired);
-        self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
-        if covers_all {
-            // What waits now is covered again from the next SACK on.
-            self.timers.stop(Timer::Path(id, PathTimer::T3Rtx));
-        } else {
-            self.renew_t3(now, id, true);
         }
     }
 

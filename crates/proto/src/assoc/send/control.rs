@@ -1,15 +1,13 @@
 //! Control chunks that are sent in packets of their own.
 
-use std::net::SocketAddr;
-
 use bytes::Bytes;
-use manypath_wire::{COMMON_HEADER_LEN, ErrorCause, PacketBuilder, SackPath, Tsn};
+use manypath_wire::{COMMON_HEADER_LEN, CommonHeader, ErrorCause, PacketBuilder, SackPath, Tsn};
 
 use super::outgoing::OutgoingPacket;
 use crate::assoc::Association;
 use crate::assoc::state::State;
-use crate::datagram::Transmit;
-use crate::path::Path;
+use crate::datagram::{AddressPair, Transmit};
+use crate::path::{InFlight, Path};
 use crate::sizes;
 use crate::time::Instant;
 use crate::view::{PathId, PathState};
@@ -19,14 +17,14 @@ use crate::view::{PathId, PathState};
 pub(crate) enum Control {
     Init { on: PathId },
     CookieEcho,
-    CookieAck { to: (SocketAddr, SocketAddr) },
-    HeartbeatAck { info: Bytes, to: (SocketAddr, SocketAddr) },
+    CookieAck { to: AddressPair },
+    HeartbeatAck { info: Bytes, to: AddressPair },
     Error(ErrorCause),
-    SackPathFailed { serial: u32, to: (SocketAddr, SocketAddr) },
+    SackPathFailed { serial: u32, to: AddressPair },
     Shutdown,
     ShutdownAck { on: PathId },
-    ShutdownComplete { to: (SocketAddr, SocketAddr) },
-    Abort { cause: Option<ErrorCause>, to: (SocketAddr, SocketAddr) },
+    ShutdownComplete { to: AddressPair },
+    Abort { cause: Option<ErrorCause>, to: AddressPair },
 }
 
 impl Control {
@@ -43,63 +41,119 @@ const BASE_PACKET: usize = sizes::IPV6_MIN_MTU - sizes::UDP_IPV6_HEADERS;
 pub(crate) const MAX_CONTROL: usize = 64;
 
 impl Association {
+    /// Writes the packet of a control chunk, with what may go beside it: causes and the first data
+    /// beside COOKIE ECHO, a heartbeat beside an answer.
     #[inline(never)]
     pub(super) fn control_packet(
         &mut self,
         now: Instant,
-        c: Control,
+        chunk: Control,
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let to = match &c {
+        let to = self.address_of(&chunk)?;
+        let path = self.paths.find(&to);
+        let probe = self.probe_beside(now, &chunk, path);
+        let is_sealed = self.seals() && !chunk.is_of_handshake();
+        let (header, limit) = (self.control_header(&chunk), self.control_limit(&chunk, path));
+        let mut packet = OutgoingPacket::new(buf, header, limit, is_sealed);
+        if !self.push_control(&chunk, path, &mut packet) {
+            packet.discard();
+            return None;
+        }
+        if matches!(chunk, Control::CookieEcho) {
+            self.push_beside_cookie(now, path, &mut packet);
+        }
+        let is_probed = probe.is_some_and(|info| packet.push_heartbeat(&info));
+        let plain_len = packet.len();
+        let len = self.finish(packet)?;
+        if is_sealed && matches!(chunk, Control::Abort { .. } | Control::ShutdownComplete { .. }) {
+            self.keep_last_words(&buf[buf.len() - len..]);
+        }
+        let mut fits = BASE_PACKET;
+        if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
+            p.counters.heartbeats_sent += u64::from(is_probed);
+            p.counters.packets_sent += 1;
+            p.counters.bytes_sent += len as u64;
+            fits = p.size.max_packet;
+        }
+        let may_fragment = plain_len > fits;
+        Some(Transmit { may_fragment, ..Transmit::new(to.local, to.remote, len) })
+    }
+
+    /// The way that a control chunk takes: an answer goes back where the question came from.
+    fn address_of(&self, chunk: &Control) -> Option<AddressPair> {
+        let on = match chunk {
             Control::CookieAck { to }
             | Control::HeartbeatAck { to, .. }
             | Control::SackPathFailed { to, .. }
             | Control::ShutdownComplete { to }
-            | Control::Abort { to, .. } => *to,
-            Control::Init { on } | Control::ShutdownAck { on } if self.paths.get(*on).is_some() => {
-                let p = self.paths.get(*on)?;
-                (p.local, p.remote)
-            }
-            _ => {
-                let p = self.paths.get(self.control_path())?;
-                (p.local, p.remote)
-            }
+            | Control::Abort { to, .. } => return Some(*to),
+            Control::Init { on } | Control::ShutdownAck { on } => self.paths.get(*on),
+            Control::CookieEcho | Control::Error(_) | Control::Shutdown => None,
         };
+        on.or_else(|| self.paths.get(self.control_path())).map(Path::pair)
+    }
+
+    fn control_header(&self, chunk: &Control) -> CommonHeader {
         let mut header = self.ends.header();
-        // RFC 9260 §3.3.3: an INIT ACK without a tag is answered with our own.
-        let reflect = matches!(c, Control::Abort { .. }) && self.ends.id.peer_tag == 0;
-        if matches!(c, Control::Init { .. }) {
+        if matches!(chunk, Control::Init { .. }) {
             header.verification_tag = 0; // RFC 9260 §8.5.1, A
-        } else if reflect {
+        } else if self.reflects_tag(chunk) {
             header.verification_tag = self.ends.id.local_tag;
         }
-        let path = self.paths.find(&to.0, &to.1);
-        let room = path.and_then(|id| self.paths.get(id)).map(|p| p.size.max_packet);
-        let room = room.unwrap_or(self.config.mtu - sizes::UDP_IPV6_HEADERS);
-        let max = match (&c, path.and_then(|id| self.paths.get(id))) {
-            (Control::CookieEcho, Some(p)) if self.may_join_cookie(p) => room,
-            // A peer's cookie may be long, and so may the list of our addresses; IP fragments them.
-            (Control::CookieEcho | Control::Init { .. }, _) => usize::from(u16::MAX),
+        header
+    }
+
+    /// RFC 9260 §3.3.3: an INIT ACK without a tag is answered with our own.
+    fn reflects_tag(&self, chunk: &Control) -> bool {
+        matches!(chunk, Control::Abort { .. }) && self.ends.id.peer_tag == 0
+    }
+
+    /// The largest SCTP packet on a path, or to an address that is none of our paths.
+    fn control_room(&self, path: Option<PathId>) -> usize {
+        let p = path.and_then(|id| self.paths.get(id));
+        p.map_or(self.config.mtu - sizes::UDP_IPV6_HEADERS, |p| p.size.max_packet)
+    }
+
+    /// The largest packet for a control chunk. A peer's cookie may be long, and so may the list of
+    /// our addresses; IP fragments them.
+    fn control_limit(&self, chunk: &Control, path: Option<PathId>) -> usize {
+        let room = self.control_room(path);
+        let joins = |id| self.paths.get(id).is_some_and(|p| self.may_join_cookie(p));
+        match chunk {
+            Control::CookieEcho if path.is_some_and(joins) => room,
+            Control::CookieEcho | Control::Init { .. } => usize::from(u16::MAX),
             _ => room,
-        };
-        // To a path we want verified, the question goes with the answer: then the peer's answer
-        // arrives before the data it sends on the path it has just verified.
-        let probe = match (&c, path) {
-            // RFC 9260 §5.4: COOKIE ACK goes to an address that is not verified only together with
-            // a probe.
-            (Control::HeartbeatAck { .. } | Control::CookieAck { .. }, Some(id))
-                if self.paths.get(id).is_some_and(|p| p.probing.is_due && self.may_probe(p))
-                    && !(c.is_of_handshake() && self.is_protected()) =>
-            {
-                Some((id, self.new_probe(now, id)))
-            }
-            _ => None,
-        };
-        let cum_tsn = self.rx.receiver.as_ref().map_or(Tsn(0), |r| r.tracker.cum_tsn());
-        let is_sealed = self.seals() && !c.is_of_handshake();
-        let mut packet = OutgoingPacket::new(buf, header, max, is_sealed);
-        let fits = match &c {
-            Control::Init { .. } => packet.push_init(&self.init_chunk(room)),
+        }
+    }
+
+    /// The heartbeat beside an answer, for a path that is to be verified: then the peer's answer
+    /// arrives before the data that it sends on the path it has just verified. COOKIE ACK goes to
+    /// an address that is not verified only together with one (RFC 9260 §5.4).
+    fn probe_beside(
+        &mut self,
+        now: Instant,
+        chunk: &Control,
+        path: Option<PathId>,
+    ) -> Option<Vec<u8>> {
+        let is_answer = matches!(chunk, Control::HeartbeatAck { .. } | Control::CookieAck { .. });
+        let is_plain = chunk.is_of_handshake() && self.is_protected();
+        let p = self.paths.get(path?)?;
+        if !is_answer || is_plain || !p.probing.is_due || !self.may_probe(p) {
+            return None;
+        }
+        Some(self.new_probe(now, p.id))
+    }
+
+    /// Appends the control chunk itself. Returns false if the packet has no room for it.
+    fn push_control(
+        &self,
+        chunk: &Control,
+        path: Option<PathId>,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        match chunk {
+            Control::Init { .. } => packet.push_init(&self.init_chunk(self.control_room(path))),
             Control::CookieEcho => match &self.state {
                 State::CookieEchoed { cookie, .. } => packet.push_cookie_echo(cookie),
                 _ => false,
@@ -110,43 +164,38 @@ impl Association {
             Control::SackPathFailed { serial, .. } => {
                 packet.push_sack_path(SackPath { serial: *serial, failed: true })
             }
-            Control::Shutdown => packet.push_shutdown(cum_tsn),
+            Control::Shutdown => {
+                let receiver = self.rx.receiver.as_ref();
+                packet.push_shutdown(receiver.map_or(Tsn(0), |r| r.tracker.cum_tsn()))
+            }
             Control::ShutdownAck { .. } => packet.push_shutdown_ack(),
             Control::ShutdownComplete { .. } => packet.push_shutdown_complete(false),
-            Control::Abort { cause, .. } => packet.push_abort(reflect, cause.as_slice()),
-        };
-        if !fits {
-            packet.discard();
-            return None;
+            Control::Abort { cause, .. } => {
+                packet.push_abort(self.reflects_tag(chunk), cause.as_slice())
+            }
         }
-        // What was wrong with INIT ACK goes with COOKIE ECHO (RFC 9260 §3.2.2).
-        while let (Control::CookieEcho, Some(Control::Error(cause))) = (&c, self.control.front()) {
+    }
+
+    /// Errors found in INIT ACK go with COOKIE ECHO (RFC 9260 §3.2.2), and so may data.
+    fn push_beside_cookie(
+        &mut self,
+        now: Instant,
+        path: Option<PathId>,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        while let Some(Control::Error(cause)) = self.control.front() {
             packet.push_error(std::slice::from_ref(cause));
             self.control.pop_front();
         }
-        if let (Control::CookieEcho, Some(id)) = (&c, path) {
-            let before = self.out.counted(id);
-            self.push_first_data(now, id, &mut packet);
-            let after = self.out.counted(id);
-            if let Some(p) = self.paths.get_mut(id).filter(|_| after > before) {
-                p.note_sent(now, self.out.last_order(), (before, after));
-            }
+        let Some(id) = path else { return };
+        let before = self.out.counted(id);
+        self.push_first_data(now, id, packet);
+        let after = self.out.counted(id);
+        if after > before
+            && let Some(p) = self.paths.get_mut(id)
+        {
+            p.note_sent(now, self.out.last_order(), InFlight { before, after });
         }
-        let probed = probe.is_some_and(|(_, info)| packet.push_heartbeat(&info));
-        let before = packet.len();
-        let len = self.finish(packet)?;
-        if is_sealed && matches!(c, Control::Abort { .. } | Control::ShutdownComplete { .. }) {
-            self.keep_last_words(&buf[buf.len() - len..]);
-        }
-        if let Some(p) = path.and_then(|id| self.paths.get_mut(id)) {
-            p.counters.heartbeats_sent += u64::from(probed);
-            p.counters.packets_sent += 1;
-            p.counters.bytes_sent += len as u64;
-        }
-        let fits =
-            path.and_then(|id| self.paths.get(id)).map_or(BASE_PACKET, |p| p.size.max_packet);
-        let may_fragment = before > fits;
-        Some(Transmit { may_fragment, ..Transmit::new(to.0, to.1, len) })
     }
 
     /// COOKIE ECHO leaves room for data in a packet for this path.
@@ -191,7 +240,7 @@ impl Association {
         let chosen =
             self.paths.iter().filter(|p| if any_usable { p.role.usable } else { p.id == fallback });
         for p in chosen {
-            let to = (p.local, p.remote);
+            let to = p.pair();
             self.control.push_back(Control::Abort { cause: cause.clone(), to });
         }
     }

@@ -3,6 +3,7 @@
 use manypath_wire::{DataFlags, PacketBuilder, Ssn, Tsn};
 
 use crate::assoc::{Association, PathTimer, Timer};
+use crate::path::InFlight;
 use crate::policy::recovery::T3Watches;
 use crate::sizes::{self, DataKind};
 use crate::time::Instant;
@@ -86,11 +87,11 @@ impl Association {
         let is_fast = sent.fast_retransmitted && self.recovery.past_cwnd.is_allowed();
         let restarts_t3 = is_earliest && is_fast && !by_tsn;
         let old = sent.path;
-        let left_first = by_tsn && self.out.lowest_unacked(old) == Some(tsn);
+        let was_first = by_tsn && self.out.lowest_unacked(old) == Some(tsn);
         self.out.retransmit(tsn, path, now);
         self.note_repeated(tsn);
         if by_tsn {
-            self.restart_t3_by_tsn(now, tsn, (old, left_first), path);
+            self.restart_t3_by_tsn(now, tsn, was_first.then_some(old), path);
         }
         let Some(p) = self.paths.get_mut(path) else { return true };
         self.recovery.past_cwnd.use_on(path);
@@ -105,19 +106,13 @@ impl Association {
         true
     }
 
-    /// A chunk was sent again on `path`: its old path may have lost the first of its chunks, and
-    /// the new one may have got one (RFC 2960 §6.1).
-    fn restart_t3_by_tsn(
-        &mut self,
-        now: Instant,
-        tsn: Tsn,
-        (old, left_first): (PathId, bool),
-        path: PathId,
-    ) {
+    /// A chunk was sent again on `path`, which may have got a first one by it; it was the first of
+    /// the path that it `left` (RFC 2960 §6.1).
+    fn restart_t3_by_tsn(&mut self, now: Instant, tsn: Tsn, left: Option<PathId>, path: PathId) {
         let is_first = self.out.lowest_unacked(path) == Some(tsn);
         let is_lower = is_first && self.recovery.rules.t3.restarts_for_lower;
-        for (id, restarts) in [(old, left_first), (path, is_lower)] {
-            if restarts && self.out.chunks_in_flight(id) > 0 {
+        for id in left.into_iter().chain(is_lower.then_some(path)) {
+            if self.out.chunks_in_flight(id) > 0 {
                 self.renew_t3(now, id, true);
             }
         }
@@ -133,7 +128,11 @@ impl Association {
         let Some(p) = self.paths.get_mut(path) else { return };
         p.flow.last_data_sent = Some(now);
         match p.flow.rate.is_some() {
-            true => p.note_sent(now, self.out.last_order(), (before, self.out.counted(path))),
+            true => p.note_sent(
+                now,
+                self.out.last_order(),
+                InFlight { before, after: self.out.counted(path) },
+            ),
             false => p.flow.pacer.spend(len),
         }
         if self.recovery.rules.decays_in_silence {

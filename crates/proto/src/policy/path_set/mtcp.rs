@@ -130,7 +130,7 @@ impl Mtcp {
             if !evidence.is_shared {
                 continue;
             }
-            match self.slower_of(now, evidence.paths) {
+            match self.slower_of(now, evidence.paths.0, evidence.paths.1) {
                 Some(path) => {
                     self.suppress(now, path, SetAside::SharedBottleneck(evidence), &mut made);
                 }
@@ -142,7 +142,7 @@ impl Mtcp {
     }
 
     /// The slower of two paths, if it can be spared.
-    fn slower_of(&self, now: Standings<'_>, (a, b): (PathId, PathId)) -> Option<PathId> {
+    fn slower_of(&self, now: Standings<'_>, a: PathId, b: PathId) -> Option<PathId> {
         let members = &self.members;
         let in_use = |id: PathId| now.path(id).is_some_and(|p| members.is_in_use(p));
         // MP_d: as many paths as were asked for are kept, whatever they share.

@@ -224,14 +224,14 @@ impl Interleaved {
     /// A message may begin to be delivered in parts if its first fragment is not above the
     /// cumulative TSN. All that its sender sent before on its stream is then here, so that it holds
     /// up nothing but what was sent later, which can be discarded.
-    fn may_open(&self, (tsn, key): (u64, Key)) -> bool {
+    fn may_open(&self, tsn: u64, key: Key) -> bool {
         tsn <= self.cum && self.is_free(key)
     }
 
     /// A message that can be delivered in parts now. If it is another one that has the lowest TSN,
     /// the sender mixed messages of one stream.
     fn first_openable(&self) -> Option<Key> {
-        self.openable.first().filter(|first| self.may_open(**first)).map(|(_, key)| *key)
+        self.openable.first().filter(|(tsn, key)| self.may_open(*tsn, *key)).map(|(_, key)| *key)
     }
 
     /// A complete unordered message of a stream that waits no longer.
@@ -344,7 +344,7 @@ impl Inbound {
             || held.chunks >= (limits.max_chunks / 2).max(1);
         let is_partial = i.stream(key.stream).partial == Some(key);
         let has_part = message.reach > message.next;
-        if has_part && (is_partial || ((is_long || is_full) && i.may_open(open))) {
+        if has_part && (is_partial || ((is_long || is_full) && i.may_open(open.0, open.1))) {
             self.deliver_part(key);
         }
     }

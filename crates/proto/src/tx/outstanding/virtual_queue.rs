@@ -62,13 +62,13 @@ impl VirtualQueue {
         let last = self.tail;
         sent.prev = last;
         ring.push(sent);
-        self.join(ring, tsn, (last, None), size);
+        self.join(ring, tsn, last, None, size);
         tsn
     }
 
     /// Adds a chunk of the path that was sent last. Returns its user bytes.
     pub(crate) fn push(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
-        self.link(ring, tsn, (self.tail, None))
+        self.link(ring, tsn, self.tail, None)
     }
 
     /// Adds a chunk of the path that the receiver dropped again. Returns its user bytes.
@@ -86,7 +86,7 @@ impl VirtualQueue {
             None => self.head,
         };
         self.placed = Some(tsn);
-        self.link(ring, tsn, (before, after))
+        self.link(ring, tsn, before, after)
     }
 
     /// The last chunk that was sent before the transmission `order`. It is looked for from the tail
@@ -120,13 +120,14 @@ impl VirtualQueue {
         &mut self,
         ring: &mut Ring,
         tsn: Tsn,
-        (before, after): (Option<Tsn>, Option<Tsn>),
+        before: Option<Tsn>,
+        after: Option<Tsn>,
     ) -> usize {
         let Some(sent) = ring.get_mut(tsn) else { return 0 };
         sent.state = TsnState::InFlight;
         (sent.prev, sent.next) = (before, after);
         let (size, user) = (sent.size(), sent.payload.len());
-        self.join(ring, tsn, (before, after), size);
+        self.join(ring, tsn, before, after, size);
         user
     }
 
@@ -136,7 +137,8 @@ impl VirtualQueue {
         &mut self,
         ring: &mut Ring,
         tsn: Tsn,
-        (before, after): (Option<Tsn>, Option<Tsn>),
+        before: Option<Tsn>,
+        after: Option<Tsn>,
         size: usize,
     ) {
         match before.and_then(|t| ring.get_mut(t)) {

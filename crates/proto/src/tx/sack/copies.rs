@@ -228,7 +228,7 @@ impl Outstanding {
                 // A packet with nothing but a duplicate draws a SACK at once, to where it came from
                 // (RFC 9260 §6.2, §6.4): this one answers the transmission that arrived second.
                 if sack.duplicate_tsns().len() == 1 {
-                    self.measure(path, (order, sent_at), rules, now, digest);
+                    self.measure(path, order, sent_at, rules, now, digest);
                 }
                 self.settle(path, order, digest);
             }
@@ -248,19 +248,20 @@ impl Outstanding {
     ) {
         let Some(SackArrival { path, .. }) = rules.via else { return };
         let Some(p) = digest.paths.get(path.index()) else { return };
-        let sole = p.arrived_here.filter(|_| p.chunks_sent_here == 1);
-        if let Some(sole) = sole.filter(|_| sack.duplicate_tsns().len() == 0) {
-            self.measure(path, sole, rules, now, digest);
+        let is_sole = p.chunks_sent_here == 1 && sack.duplicate_tsns().len() == 0;
+        if is_sole && let Some((order, sent_at)) = p.arrived_here {
+            self.measure(path, order, sent_at, rules, now, digest);
         }
     }
 
-    /// A transmission (its order and time) on the path that the SACK came in on measures the RTT,
+    /// A transmission on the path that the SACK came in on measures the RTT,
     /// once per RTT. One shorter than any before is not believed, as in RACK (RFC 8985 §6.2, step
     /// 2): something else may have drawn the SACK.
     fn measure(
         &mut self,
         path: PathId,
-        (order, sent_at): (u64, Instant),
+        order: u64,
+        sent_at: Instant,
         rules: &AckRules<'_>,
         now: Instant,
         digest: &mut SackDigest,

@@ -174,6 +174,11 @@ impl PathDigest {
         self.latest_sent_at.map(|at| now.saturating_since(at)).or(self.rtt)
     }
 
+    /// Transmissions that the SACK made lost, second ones of chunks included.
+    pub(crate) fn lost_transmissions(&self) -> usize {
+        self.lost + self.lost_extra
+    }
+
     /// Takes note of a chunk that the SACK made lost.
     pub(super) fn note_lost(&mut self, tsn: Tsn, lost: LostChunk, packet_len: u16) {
         let LostChunk { order, .. } = lost;

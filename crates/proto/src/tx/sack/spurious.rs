@@ -103,7 +103,7 @@ impl Outstanding {
         }
         if waits || is_early {
             let took = is_only.then(|| now.saturating_since(loss.sent_at));
-            self.was_none(loss, (is_only, took), now, digest);
+            self.was_none(loss, is_only, took, now, digest);
         } else if transmissions > 1 {
             self.doubts.remember(tsn, loss, is_only);
         }
@@ -162,7 +162,7 @@ impl Outstanding {
         for tsn in sack.duplicate_tsns() {
             let Some((loss, is_only)) = self.doubts.remembered.remove(&tsn.0) else { continue };
             has_found = true;
-            self.was_none(loss, (is_only, None), now, digest);
+            self.was_none(loss, is_only, None, now, digest);
         }
         has_found
     }
@@ -195,7 +195,8 @@ impl Outstanding {
     fn was_none(
         &mut self,
         loss: Loss,
-        (is_only, took): (bool, Option<Duration>),
+        is_only: bool,
+        took: Option<Duration>,
         now: Instant,
         digest: &mut SackDigest,
     ) {

@@ -91,18 +91,13 @@ impl Lanes {
         self.begun.is_some()
     }
 
-    /// A fragment of `bytes` user bytes left a stream; `ends` a message.
-    pub(super) fn sent(
-        &mut self,
-        stream: StreamId,
-        bytes: usize,
-        (ends, interleaves): (bool, bool),
-    ) {
+    /// A fragment of `bytes` user bytes left a stream. Another stream may be next, after the end of
+    /// a message or where messages interleave, if it `may_change`.
+    pub(super) fn sent(&mut self, stream: StreamId, bytes: usize, may_change: bool) {
         let is_empty = self.lanes.get(&stream).is_none_or(VecDeque::is_empty);
         if is_empty {
             self.lanes.remove(&stream);
         }
-        let may_change = ends || interleaves;
         self.begun = (!may_change).then_some(stream);
         self.scheduler.sent(&Turn { stream, bytes, may_change, is_empty });
         self.find_head();

@@ -58,7 +58,8 @@ impl DelayEvents {
     }
 
     /// Changes of two paths, at moments at which both are known.
-    pub(super) fn compare(&self, (a, b): (PathId, PathId)) -> Compared {
+    pub(super) fn compare(&self, pair: (PathId, PathId)) -> Compared {
+        let (a, b) = pair;
         let of = |changes: &Changes, id: PathId| changes.get(id.index()).copied().flatten();
         let both = self.kept.iter().filter_map(|m| Some((of(m, a)?, of(m, b)?)));
         let both: Vec<_> = both.collect();

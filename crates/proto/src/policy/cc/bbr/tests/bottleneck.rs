@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::super::*;
-use crate::path::DeliveryRate;
+use crate::path::{DeliveryRate, InFlight};
 
 pub(super) const PACKET: usize = 1000;
 pub(super) const LIMITS: Limits =
@@ -168,7 +168,7 @@ impl Sender {
         let order = self.next_order;
         self.next_order += 1;
         let after = before + PACKET;
-        self.rate.on_sent(self.now, order, (before, after));
+        self.rate.on_sent(self.now, order, InFlight { before, after });
         if after + PACKET > self.window.cwnd {
             self.rate.limit_by_window(after);
         }
@@ -212,7 +212,7 @@ impl Sender {
             !is_acked
         });
         self.acked += bytes as u64;
-        self.rate.on_acked(now, bytes, (rtt, None));
+        self.rate.on_acked(now, bytes, rtt, None);
         let (rate, bbr, window) = (&mut self.rate, &mut self.bbr, self.window);
         let (next_losses, next_order) = (&mut self.next_losses, self.next_order);
         self.flying.retain(|packet| {
