@@ -274,15 +274,19 @@ impl Association {
     /// path whose size is not known yet, that is what it most likely will be.
     #[inline]
     pub fn fragment_size(&self) -> usize {
-        let of_path = |p: &crate::path::Path| match p.size.pmtu.is_settled() {
-            true => p.size.pmdcs,
-            false => p.size.pmdcs.max(p.likely_pmdcs(&self.config)),
+        let of_path = |p: &crate::path::Path| {
+            if p.size.pmtu.is_settled() {
+                p.size.pmdcs
+            } else {
+                p.size.pmdcs.max(p.likely_pmdcs(&self.config))
+            }
         };
         let any_usable = self.paths.iter().any(|p| p.role.usable);
         let counts = |p: &&crate::path::Path| p.role.usable || !any_usable;
-        match self.config.pmtu_discovery {
-            true => self.paths.iter().filter(counts).map(of_path).min(),
-            false => None,
+        if self.config.pmtu_discovery {
+            self.paths.iter().filter(counts).map(of_path).min()
+        } else {
+            None
         }
         .map_or_else(
             || self.fragmentation_point(),

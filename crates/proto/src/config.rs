@@ -102,9 +102,12 @@ impl Config {
     /// (retransmission policies paper, Figure 7).
     fn check_extensions(&self) -> Result<(), ConfigError> {
         let policy = self.rtx_policy.build(self);
-        let rule = |is_set: bool, name: &str, with: &str, why: &str| match is_set {
-            true => Err(ConfigError::new(name, "true", format!("cannot be with {with}, {why}"))),
-            false => Ok(()),
+        let rule = |is_set: bool, name: &str, with: &str, why: &str| {
+            if is_set {
+                Err(ConfigError::new(name, "true", format!("cannot be with {with}, {why}")))
+            } else {
+                Ok(())
+            }
         };
         let policy_set = format!("rtx_policy = {}", self.rtx_policy);
         let why = "which retransmits on the path that timed out; choose fr_same_rto_alt or set har = false";

@@ -500,7 +500,10 @@ impl Endpoint {
     /// Remembers an association that is over, unless it was noted before.
     fn note_over(&mut self, index: u32, is_shutdown: bool) {
         let is_registered = self.assocs.is_registered(index);
-        let Some(assoc) = self.assocs.get(index).filter(|_| is_registered) else { return };
+        if !is_registered {
+            return;
+        }
+        let Some(assoc) = self.assocs.get(index) else { return };
         let ends = assoc.identity().tag_and_port();
         if is_shutdown {
             self.past.note_shut_down(ends);

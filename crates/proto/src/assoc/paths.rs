@@ -44,13 +44,12 @@ impl Association {
             path.origin.name();
         }
         self.candidates.take(local, remote);
-        match self.state.is_open() {
-            true => {
-                self.probe_now(now, id);
-                self.start_size_search(now, id);
-                self.begin_trial(now, id);
-            }
-            false => self.replace_while_opening(now),
+        if self.state.is_open() {
+            self.probe_now(now, id);
+            self.start_size_search(now, id);
+            self.begin_trial(now, id);
+        } else {
+            self.replace_while_opening(now)
         }
         Some(id)
     }
@@ -58,7 +57,10 @@ impl Association {
     /// Removes a path; what is outstanding on it is retransmitted on the others. The last path
     /// stays, and so does the last whose address is there.
     pub fn remove_path(&mut self, now: Instant, id: PathId) {
-        let Some(path) = self.paths.get(id).filter(|_| self.paths.len() > 1) else { return };
+        if self.paths.len() <= 1 {
+            return;
+        }
+        let Some(path) = self.paths.get(id) else { return };
         let has_other = self.paths.iter().any(|p| p.id != id && !p.liveness.is_away());
         if !path.liveness.is_away() && !has_other {
             return;
@@ -188,10 +190,12 @@ impl Association {
             return Some(path);
         }
         let is_candidate = self.candidates.is_waiting(local, remote);
-        let id = match self.make_room(now) {
-            true => self.create_path(now, pair, Origin::Learnt)?,
-            false if is_candidate => self.replace_unanswered(now, local, remote)?,
-            false => return None,
+        let id = if self.make_room(now) {
+            self.create_path(now, pair, Origin::Learnt)?
+        } else if is_candidate {
+            self.replace_unanswered(now, local, remote)?
+        } else {
+            return None;
         };
         if is_candidate && let Some(p) = self.paths.get_mut(id) {
             p.origin.name();
@@ -330,7 +334,10 @@ impl Association {
         let over = self.paths.get(failed).is_some_and(|p| p.liveness.error_count > limit);
         let active =
             self.paths.iter().find(|p| p.liveness.state == PathState::Active).map(|p| p.id);
-        if let Some(active) = active.filter(|_| over && failed == self.primary) {
+        if over
+            && failed == self.primary
+            && let Some(active) = active
+        {
             self.primary = active;
         }
     }

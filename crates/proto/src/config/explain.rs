@@ -65,10 +65,12 @@ impl Config {
         let explain = |param: &Param| {
             let (value, default) = (param.get(self), param.get(&constants));
             let is_of_preset = preset.values(self.profile).any(|(name, _)| name == param.name);
-            let origin = match value == param.get(&of_preset) {
-                true if is_of_preset || value != default => Origin::Preset,
-                true => Origin::Profile,
-                false => Origin::Override,
+            let origin = if value != param.get(&of_preset) {
+                Origin::Override
+            } else if is_of_preset || value != default {
+                Origin::Preset
+            } else {
+                Origin::Profile
             };
             Explained {
                 name: param.name,

@@ -99,10 +99,7 @@ impl Config {
             let allowed = "must be true on sockets: real networks damage packets";
             return Err(ConfigError::new("checksum", "false", allowed));
         }
-        let mtu = match self.pmtu_discovery {
-            true => self.mtu,
-            false => self.mtu - relay_header,
-        };
+        let mtu = if self.pmtu_discovery { self.mtu } else { self.mtu - relay_header };
         let mut config = self.clone();
         (config.udp_encapsulation, config.mtu) = (true, mtu);
         Ok(config)

@@ -31,9 +31,10 @@ impl Config {
             format!("profile = \"{}\"\npreset = \"{}\"\n", self.profile.name(), self.preset);
         for param in PARAMS.iter() {
             let value = param.get(self);
-            text += &match param.bare {
-                true => format!("{} = {value}\n", param.name),
-                false => format!("{} = \"{value}\"\n", param.name),
+            text += &if param.bare {
+                format!("{} = {value}\n", param.name)
+            } else {
+                format!("{} = \"{value}\"\n", param.name)
             };
         }
         text

@@ -13,9 +13,10 @@ impl Endpoint {
     /// path.
     pub fn set_local_rank(&mut self, now: Instant, local: IpAddr, rank: PathRank) {
         let all = Arc::make_mut(&mut self.local_ranks);
-        match rank.is_normal() {
-            true => all.remove(&local),
-            false => all.insert(local, rank),
+        if rank.is_normal() {
+            all.remove(&local)
+        } else {
+            all.insert(local, rank)
         };
         for index in self.assocs.slots() {
             let all = Arc::clone(&self.local_ranks);

@@ -223,7 +223,7 @@ impl Endpoint {
         // §5.2.4, step 3: a cookie with both tags of an association is good whatever its age.
         let is_duplicate =
             known.is_some_and(|a| a.classify_cookie(&cookie) == CookieAction::Duplicate);
-        if let Some(over) = cookie.stale_by(now).filter(|_| !is_duplicate) {
+        if !is_duplicate && let Some(over) = cookie.stale_by(now) {
             let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
             return self.refuse_stale(now, from, &packet, &cookie, micros);
         }
@@ -452,7 +452,8 @@ impl Endpoint {
             }
         }
         let tag = packet.header.verification_tag;
-        match init.filter(|_| tag == 0) {
+        let opening = if tag == 0 { init } else { None };
+        match opening {
             // Rule 3: an INIT for a port where nobody listens. Without a tag it cannot be answered.
             Some(init) if init.initiate_tag == 0 => {}
             Some(init) => {

@@ -156,7 +156,10 @@ impl AssocTable {
     /// Packets for this association are out of the blue from now on.
     pub(super) fn unregister(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };
+        if !slot.registered {
+            return;
+        }
+        let Some(assoc) = slot.assoc.as_ref() else { return };
         slot.registered = false;
         self.by_tag.remove(&assoc.identity().local_tag);
         for key in slot.peers.drain(..) {
@@ -170,7 +173,10 @@ impl AssocTable {
     /// list the address of a victim and be taken for it.
     pub(super) fn update_peers(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        let Some(assoc) = slot.assoc.as_ref().filter(|_| slot.registered) else { return };
+        if !slot.registered {
+            return;
+        }
+        let Some(assoc) = slot.assoc.as_ref() else { return };
         let port = assoc.identity().peer_port;
         let new: Vec<_> = assoc.known_remotes().map(|remote| (remote, port)).collect();
         for key in slot.peers.drain(..) {
@@ -217,10 +223,12 @@ impl AssocTable {
                     packet.chunks().next(),
                     Some(Ok(Chunk::Abort(_) | Chunk::ShutdownComplete { .. }))
                 );
-        match reflects {
-            true => Owner::Association(index),
-            false if is_older(index) => Owner::Nobody,
-            false => Owner::Other,
+        if reflects {
+            Owner::Association(index)
+        } else if is_older(index) {
+            Owner::Nobody
+        } else {
+            Owner::Other
         }
     }
 }

@@ -131,17 +131,15 @@ pub(crate) fn check<T: Setting>(
     name: &str,
     allowed: &impl Allowed<T>,
 ) -> Result<(), ConfigError> {
-    match allowed.contains(field) {
-        true => Ok(()),
-        false => Err(not_allowed(name, &field.print(), allowed)),
-    }
+    if allowed.contains(field) { Ok(()) } else { Err(not_allowed(name, &field.print(), allowed)) }
 }
 
 fn not_allowed<T: Setting>(name: &str, value: &str, allowed: &impl Allowed<T>) -> ConfigError {
     let (range, forms) = (allowed.describe(), T::forms());
-    let more = match range == forms || T::parse(value).is_some() {
-        true => String::new(),
-        false => format!("; write {forms}"),
+    let more = if range == forms || T::parse(value).is_some() {
+        String::new()
+    } else {
+        format!("; write {forms}")
     };
     ConfigError::new(name, value, format!("must be {range}{more}"))
 }

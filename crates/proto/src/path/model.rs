@@ -91,11 +91,12 @@ impl Path {
     /// Everything was sent that could be. If the path has room for more, what it delivers does not
     /// show how fast it is. While data waits, room that only pacing holds back does not count.
     pub(crate) fn note_unused_room(&mut self, in_flight: usize, data_waits: bool) {
-        let has_room = match data_waits {
-            true => self.flow.cwnd_space(in_flight) > 0,
-            false => self.flow.usable_cwnd() > in_flight,
+        let has_room = if data_waits {
+            self.flow.cwnd_space(in_flight) > 0
+        } else {
+            self.flow.usable_cwnd() > in_flight
         };
-        if let Some(rate) = self.flow.rate.as_mut().filter(|_| has_room) {
+        if has_room && let Some(rate) = self.flow.rate.as_mut() {
             rate.limit_by_application(in_flight);
         }
     }

@@ -74,11 +74,13 @@ impl Pacer {
         let elapsed = now - self.refilled_at;
         let tokens = self.tokens.unwrap_or(self.capacity);
         let filled = tokens.saturating_add((elapsed.as_secs_f64() * self.rate) as i64);
-        self.tokens = Some(match self.holds {
-            true => filled,
-            // What a late driver found is not sent in one call.
-            false if elapsed < BURST_TIME => filled.min(self.capacity.max(tokens)),
-            false => filled.min(self.capacity),
+        self.tokens = Some(if self.holds {
+            filled
+        } else if elapsed < BURST_TIME {
+            filled.min(self.capacity.max(tokens))
+        } else {
+            // The tokens of a driver that comes late are not spent in one call.
+            filled.min(self.capacity)
         });
         self.refilled_at = now;
         self.holds = false;

@@ -47,12 +47,13 @@ impl Rto {
             max: config.rto_max,
             alpha: config.rto_alpha,
             beta: config.rto_beta,
-            min_variation: match config.rto_min < STANDARD_RTO_MIN {
-                // The SACK for a lone packet comes late by its delay, and heartbeats, which are
-                // answered at once, teach the estimator nothing of that. We take the peer's delay
-                // for ours, with room.
-                true => (2 * config.sack_delay).max(GRANULARITY),
-                false => GRANULARITY,
+            // The SACK for a lone packet comes late by its delay, and heartbeats, which are
+            // answered at once, teach the estimator nothing of that. We take the peer's delay for
+            // ours, with room.
+            min_variation: if config.rto_min < STANDARD_RTO_MIN {
+                (2 * config.sack_delay).max(GRANULARITY)
+            } else {
+                GRANULARITY
             },
         }
     }

@@ -158,9 +158,10 @@ pub fn build(config: &Params, detector: Box<dyn shared::SharedPolicy>) -> Box<dy
     let is_limited = config.paths_max.is_some()
         || config.suppress_below.is_some()
         || config.path_review_interval.is_some();
-    match is_limited || detector.is_on() {
-        true => Box::new(Mtcp::new(config, detector)),
-        false => Box::new(All::new(config)),
+    if is_limited || detector.is_on() {
+        Box::new(Mtcp::new(config, detector))
+    } else {
+        Box::new(All::new(config))
     }
 }
 

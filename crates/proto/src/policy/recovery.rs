@@ -171,15 +171,9 @@ pub trait LossRecovery: std::fmt::Debug + Send {
 }
 
 registry!(LossRecovery {
-    "standard" => |c| match c.sfr {
-        true => Box::new(Sfr::new(c)),
-        false => Box::new(Rfc9260::new(c)),
-    },
+    "standard" => |c| if c.sfr { Box::new(Sfr::new(c)) } else { Box::new(Rfc9260::new(c)) },
     "rack" => |c| Box::new(Rack::new(c)),
-    "ns2" => |c| match c.sfr {
-        true => Box::new(Ns2Cmt::new(c)),
-        false => Box::new(Ns2Single::new(c)),
-    },
+    "ns2" => |c| if c.sfr { Box::new(Ns2Cmt::new(c)) } else { Box::new(Ns2Single::new(c)) },
 });
 
 /// Loss recovery of one association: a member of the family, its rules, and the state that all

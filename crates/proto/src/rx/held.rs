@@ -116,10 +116,8 @@ impl HeldChunks {
     /// The run that has `tsn` at one end.
     pub(super) fn run_at(&self, tsn: Tsn) -> Option<Run> {
         let held = self.get(tsn)?;
-        let (first, last) = match held.other_end.lt(tsn) {
-            true => (held.other_end, tsn),
-            false => (tsn, held.other_end),
-        };
+        let (first, last) =
+            if held.other_end.lt(tsn) { (held.other_end, tsn) } else { (tsn, held.other_end) };
         Some(Run { first, last, bytes: held.run_bytes })
     }
 

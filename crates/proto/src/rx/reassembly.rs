@@ -302,10 +302,12 @@ impl Inbound {
             None => self.begin_partial(cum, 0),
             Some(_) => self.open_a_message(),
         }
-        match self.ready.is_empty() {
-            true if self.room.admit_next(cum) => Ok(true),
-            true => Err(ProtocolViolation::Undeliverable { tsn }),
-            false => Ok(false),
+        if !self.ready.is_empty() {
+            Ok(false)
+        } else if self.room.admit_next(cum) {
+            Ok(true)
+        } else {
+            Err(ProtocolViolation::Undeliverable { tsn })
         }
     }
 
@@ -368,9 +370,10 @@ impl Inbound {
             Some(right) => !end && heading.matches(right.stream, right.ssn, right.flags),
             None => end || invalid || !tracker.contains(after),
         };
-        match fits_before && fits_after {
-            true => Ok(()),
-            false => Err(ProtocolViolation::FragmentOutOfPlace { tsn: data.tsn }),
+        if fits_before && fits_after {
+            Ok(())
+        } else {
+            Err(ProtocolViolation::FragmentOutOfPlace { tsn: data.tsn })
         }
     }
 
@@ -385,9 +388,10 @@ impl Inbound {
         let behind = ssn.distance_from(state.next_ssn) > u16::MAX / 2;
         let cum = tracker.cum_tsn();
         let far = tsn.gt(cum) && tsn.distance_from(cum) > u32::from(u16::MAX / 2);
-        match behind && !far && !data.flags.unordered() {
-            true => Err(ProtocolViolation::SsnReused { tsn, stream, ssn }),
-            false => Ok(()),
+        if behind && !far && !data.flags.unordered() {
+            Err(ProtocolViolation::SsnReused { tsn, stream, ssn })
+        } else {
+            Ok(())
         }
     }
 

@@ -35,9 +35,10 @@ impl Retain {
 
     /// The payload as it is held: it keeps less than twice its own size, or it is copied.
     pub(super) fn held(self, payload: Bytes) -> Bytes {
-        match self.all || payload.len() < COPY_BELOW || self.is_minor(&payload) {
-            true => Bytes::copy_from_slice(&payload),
-            false => payload,
+        if self.all || payload.len() < COPY_BELOW || self.is_minor(&payload) {
+            Bytes::copy_from_slice(&payload)
+        } else {
+            payload
         }
     }
 
@@ -45,10 +46,7 @@ impl Retain {
     /// once, and copies would be wasted.
     pub(super) fn ready(self, payload: Bytes, before: usize) -> Bytes {
         let large = self.packet > READY_PACKET && self.is_minor(&payload);
-        match self.all || large || before >= READY_UNCOPIED {
-            true => self.held(payload),
-            false => payload,
-        }
+        if self.all || large || before >= READY_UNCOPIED { self.held(payload) } else { payload }
     }
 
     /// Less than half of its packet.

@@ -107,10 +107,8 @@ fn setup(source: &mut Source<'_>) -> Setup {
 
 fn open(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
     let knows_extensions = source.below(4) != 0;
-    let with_extensions = |chunk: PeerChunk| match knows_extensions {
-        true => chunk.param(extensions()),
-        false => chunk,
-    };
+    let with_extensions =
+        |chunk: PeerChunk| if knows_extensions { chunk.param(extensions()) } else { chunk };
     if source.below(2) == 0 {
         t.connect();
         look(t, seen);
@@ -274,11 +272,10 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
                 if source.below(4) == 0 { source.short() % 1400 } else { source.below(4).into() };
             let (stream, ssn) = (source.below(3).into(), u16::from(source.below(32)));
             // The other kind of chunk ends the association at once.
-            match seen.interleaves {
-                true => {
-                    i_data(tsn).message(stream, ssn.into(), tsn % 8).flags(flags).len(len.into())
-                }
-                false => data(tsn).stream(stream, ssn).flags(flags).len(len.into()),
+            if seen.interleaves {
+                i_data(tsn).message(stream, ssn.into(), tsn % 8).flags(flags).len(len.into())
+            } else {
+                data(tsn).stream(stream, ssn).flags(flags).len(len.into())
             }
         }
         4..=7 => {
@@ -293,9 +290,10 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
             for _ in 0..source.below(4) {
                 let first = cum.wrapping_add(source.below(12).into());
                 let last = first.wrapping_add(source.below(4).into());
-                chunk = match is_nr && source.below(2) == 0 {
-                    true => chunk.nr_gap(first, last),
-                    false => chunk.gap(first, last),
+                chunk = if is_nr && source.below(2) == 0 {
+                    chunk.nr_gap(first, last)
+                } else {
+                    chunk.gap(first, last)
                 };
             }
             chunk

@@ -321,7 +321,7 @@ impl Outstanding {
         let Some(path) = self.get(tsn).map(|s| s.path) else { return };
         let queue = &mut self.queues[path.index()].flight;
         self.flight_user_bytes += queue.push_revoked(&mut self.ring, tsn);
-        if let Some(sent) = self.get_mut(tsn).filter(|_| !keeps_reports) {
+        if !keeps_reports && let Some(sent) = self.get_mut(tsn) {
             sent.missing_reports = 0;
         }
     }

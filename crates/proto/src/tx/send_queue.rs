@@ -223,20 +223,19 @@ impl SendQueue {
 
     #[inline]
     fn front(&self) -> Option<&Queued> {
-        match self.is_simple() {
-            true => self.messages.front(),
-            false => self.front_of_several(),
-        }
+        if self.is_simple() { self.messages.front() } else { self.front_of_several() }
     }
 
     #[inline(never)]
     fn front_of_several(&self) -> Option<&Queued> {
-        if self.urgent.is_empty() {
-            return self.next_message().filter(|_| !self.is_held);
-        }
-        match self.unfinished() {
-            Some(message) => Some(message).filter(|_| !self.is_held),
-            None => self.urgent.front(),
+        if self.is_urgent_next() {
+            self.urgent.front()
+        } else if self.is_held {
+            None
+        } else if self.urgent.is_empty() {
+            self.next_message()
+        } else {
+            self.unfinished()
         }
     }
 
@@ -288,10 +287,9 @@ impl SendQueue {
             self.bytes -= fragment.payload.len();
             return Some(fragment);
         };
-        let of_urgent = self.urgent.front().filter(|_| !lanes.must_finish());
-        let (stream, lane) = match of_urgent.map(|m| m.options.stream) {
-            Some(stream) => (stream, lanes.lane(stream)?),
-            None => lanes.front_lane()?,
+        let (stream, lane) = match self.urgent.front() {
+            Some(m) if !lanes.must_finish() => (m.options.stream, lanes.lane(m.options.stream)?),
+            _ => lanes.front_lane()?,
         };
         let fragment = self.numbers.cut(lane, limit, self.kind)?;
         let bytes = fragment.payload.len();

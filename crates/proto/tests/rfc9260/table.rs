@@ -54,9 +54,12 @@ fn every_rule_names_source_files_that_exist() {
     // That of the schedulers, in the beginning, has no sources.
     let rules = interleaving.find("\n## ").map_or("", |at| &interleaving[at..]);
     let page = page + rules;
-    let exists = |file: &str| match file.starts_with("crates/") {
-        true => crate_root.join("../..").join(file).is_file(),
-        false => crate_root.join("src").join(file).is_file(),
+    let exists = |file: &str| {
+        if file.starts_with("crates/") {
+            crate_root.join("../..").join(file).is_file()
+        } else {
+            crate_root.join("src").join(file).is_file()
+        }
     };
     let (mut column, mut rows, mut wrong) = (None, 0, Vec::new());
     for line in page.lines() {

@@ -86,9 +86,10 @@ impl Association {
         self.agree_on_sack_path(peer.sack_path);
         self.agreed.nr_sack = self.config.nr_sack && peer.nr_sack;
         self.agreed.rare_sacks = peer.rare_sacks;
-        self.agreed.data_kind = match self.config.message_interleaving && peer.interleaving {
-            true => DataKind::IData,
-            false => DataKind::Data,
+        self.agreed.data_kind = if self.config.message_interleaving && peer.interleaving {
+            DataKind::IData
+        } else {
+            DataKind::Data
         };
         self.queue.set_kind(self.agreed.data_kind);
         if self.interleaves()

@@ -207,9 +207,10 @@ impl Cookie {
                 let count = usize::from(b.try_get_u8().ok()?).min(MAX_ADDRESSES);
                 (0..count).map(|_| get_ip(&mut b)).collect::<Option<_>>()?
             },
-            key_management: match b.has_remaining() {
-                true => Some(Offers { own: get_offer(&mut b)?, peers: get_offer(&mut b)? }),
-                false => None,
+            key_management: if b.has_remaining() {
+                Some(Offers { own: get_offer(&mut b)?, peers: get_offer(&mut b)? })
+            } else {
+                None
             },
         })
     }

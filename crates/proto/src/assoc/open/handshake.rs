@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::datagram::AddressPair;
 use crate::endpoint::ConnectTo;
 use crate::event::{AssocClosed, Event};
-use crate::path::Origin;
+use crate::path::{Origin, Path};
 use crate::rng::Rng;
 use crate::sizes;
 use crate::time::Instant;
@@ -170,9 +170,10 @@ impl Association {
             .into_iter()
             .collect::<Params>(),
         };
-        match is_repeated && self.config.pad_repeated_init {
-            true => init.padded_to(PADDED_INIT.min(room)),
-            false => init,
+        if is_repeated && self.config.pad_repeated_init {
+            init.padded_to(PADDED_INIT.min(room))
+        } else {
+            init
         }
     }
 
@@ -262,14 +263,14 @@ impl Association {
         let rto = self.handshake_rto(attempts);
         let own_rto = self.config.handshake_rto.is_some();
         let moves = self.config.handshake_moves_primary;
-        if !moves {
-            let primary = self.paths.get_mut(self.primary).filter(|_| !own_rto);
-            primary.into_iter().for_each(|p| p.rto.back_off());
-        } else if let Some(at) = ids.iter().position(|&id| id == self.primary) {
+        let at = ids.iter().position(|&id| id == self.primary);
+        if !own_rto && (!moves || at.is_some()) {
+            let failed = self.primary;
+            let backs_off = |p: &&mut Path| moves || p.id == failed;
+            self.paths.iter_mut().filter(backs_off).for_each(|p| p.rto.back_off());
+        }
+        if moves && let Some(at) = at {
             self.primary = ids[(at + 1) % ids.len()];
-            for p in self.paths.iter_mut().filter(|_| !own_rto) {
-                p.rto.back_off();
-            }
         }
         if matches!(self.state, State::CookieWait(_)) {
             self.push_init(now);
@@ -295,8 +296,11 @@ impl Association {
     /// The path on which the handshake is answered becomes the primary, if the application named
     /// it: an address that only the peer listed is to be verified first.
     fn prefer(&mut self, pair: AddressPair) {
-        let id = self.paths.find(&pair).filter(|_| self.config.handshake_moves_primary);
-        if let Some(p) = id.and_then(|id| self.paths.get(id)).filter(|p| p.origin.is_named()) {
+        if !self.config.handshake_moves_primary {
+            return;
+        }
+        let p = self.paths.find(&pair).and_then(|id| self.paths.get(id));
+        if let Some(p) = p.filter(|p| p.origin.is_named()) {
             self.primary = p.id;
         }
     }

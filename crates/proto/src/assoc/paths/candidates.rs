@@ -146,7 +146,9 @@ impl Association {
         // Paths from there may have waited for it.
         let waits = |t: &&Trial| t.ends.is_none() && t.pair.is_told && t.pair.local == local;
         let unanswered = self.candidates.trials.iter().find(waits).map(|t| t.path);
-        if let Some(path) = unanswered.filter(|_| self.may_try()) {
+        if self.may_try()
+            && let Some(path) = unanswered
+        {
             self.try_next(now, path);
             self.renew_trial_timer();
         }
@@ -244,9 +246,9 @@ impl Association {
         // Without candidates nothing depends on the end, and other timers are early enough for an
         // event. One more would send what is due at other times.
         let has_effect = self.candidates.are_given && self.closed().is_none();
-        match next.filter(|_| has_effect) {
-            Some(at) => self.timers.set(timer, at),
-            None => self.timers.stop(timer),
+        match next {
+            Some(at) if has_effect => self.timers.set(timer, at),
+            _ => self.timers.stop(timer),
         }
     }
 

@@ -138,9 +138,9 @@ impl Association {
         };
         // A peer that returned asks by its packets: what it was asked while it was away is no
         // question, and it can still answer it.
-        let waits = match p.rto.srtt().filter(|_| self.policies.in_doubt.carry_when_answered) {
-            Some(srtt) => srtt,
-            None => p.rto.rto(),
+        let waits = match p.rto.srtt() {
+            Some(srtt) if self.policies.in_doubt.carry_when_answered => srtt,
+            _ => p.rto.rto(),
         };
         let gap = p.probing.gap(now, self.config.hb_interval);
         let is_asked = p.probing.probe.is_some_and(|probe| now - probe.sent_at < waits)
@@ -194,9 +194,10 @@ impl Association {
     /// HB.interval + RTO, give or take half an RTO (RFC 9260 §8.3). The jitter is a factor of the
     /// RTO.
     fn heartbeat_gap(&self, rto: Duration, jitter: f64) -> Duration {
-        match self.recovery.rules.heartbeats.halved {
-            true => self.config.hb_interval / 2 + rto,
-            false => self.config.hb_interval + rto.mul_f64(jitter),
+        if self.recovery.rules.heartbeats.halved {
+            self.config.hb_interval / 2 + rto
+        } else {
+            self.config.hb_interval + rto.mul_f64(jitter)
         }
     }
 
@@ -218,8 +219,9 @@ impl Association {
         let may_probe = |p: &&Path| !is_over && !p.liveness.is_away();
         let Some(p) = self.paths.get(id).filter(may_probe) else { return };
         let ends = p.probing.interval.map(|(_, end)| end).filter(|end| *end > now);
-        if let Some(end) =
-            ends.filter(|_| p.liveness.state == PathState::Active && self.config.heartbeats)
+        if p.liveness.state == PathState::Active
+            && self.config.heartbeats
+            && let Some(end) = ends
         {
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), end);
             return;
@@ -254,16 +256,17 @@ impl Association {
         if self.forget_stranger(now, id) {
             return;
         }
-        let Some(p) = self.paths.get(id).filter(|_| self.state.is_open()) else { return };
+        if !self.state.is_open() {
+            return;
+        }
+        let Some(p) = self.paths.get(id) else { return };
         // Nor is a path idle whose peer answers probes of its window: their back-off is not to be
         // ended.
         let sends_new = p.flow.last_new_data.is_some_and(|at| now - at < self.config.hb_interval);
         let busy = sends_new || self.peer_window.is_probe_answered();
         let carries_data = p.role.usable && self.out.chunks_in_flight(id) > 0;
-        let (busy, carries_data) = match self.is_probed_with_data(id) {
-            true => (false, false),
-            false => (busy, carries_data),
-        };
+        let (busy, carries_data) =
+            if self.is_probed_with_data(id) { (false, false) } else { (busy, carries_data) };
         match p.liveness.state {
             // RFC 9260 §8.3: only idle paths are probed, those without chunks that measure their
             // RTT. Retransmissions do not, so a path that carries nothing else is idle.
@@ -399,9 +402,12 @@ impl Association {
         let Some(srtt) = p.rto.srtt() else {
             // A network that one has just come to may lose the first packets.
             let is_new = p.origin.is_named() && p.liveness.error_count <= config.path_max_retrans;
-            let carries = self.policies.in_doubt.carry_when_answered;
-            let first = config.hb_first_probe.filter(|_| is_new && carries);
-            return first.map_or(slow, |first| slow.min(doubled(first)));
+            return match config.hb_first_probe {
+                Some(first) if is_new && self.policies.in_doubt.carry_when_answered => {
+                    slow.min(doubled(first))
+                }
+                _ => slow,
+            };
         };
         let first = config.hb_first_probe.map_or(Duration::MAX, doubled);
         let most = config.hb_probe_max.unwrap_or(Duration::MAX);
@@ -415,7 +421,10 @@ impl Association {
     /// lower bound, for nothing else says whether it is slow or dead.
     fn gap_in_silence(&self, now: Instant, id: PathId) -> Duration {
         let is_quick = self.config.hb_probe_max.is_some();
-        let Some(p) = self.paths.get(id).filter(|_| is_quick) else { return Duration::ZERO };
+        if !is_quick {
+            return Duration::ZERO;
+        }
+        let Some(p) = self.paths.get(id) else { return Duration::ZERO };
         let waits = self.out.chunks_in_flight(id) > 0;
         let heard_at = p.liveness.last_heard.filter(|at| !waits && *at > p.liveness.last_active);
         let silence = now - heard_at.unwrap_or(p.liveness.last_active);

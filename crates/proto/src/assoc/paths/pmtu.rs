@@ -166,14 +166,18 @@ impl Association {
     }
 
     pub(crate) fn on_size_timer(&mut self, now: Instant, id: PathId) {
-        let Some(p) = self.paths.get_mut(id).filter(|_| self.state.is_open()) else { return };
+        if !self.state.is_open() {
+            return;
+        }
+        let Some(p) = self.paths.get_mut(id) else { return };
         // Of a path that does not work, what is not answered says nothing of larger sizes. A doubt
         // goes on, for it may be why the path does not. But while small packets are not answered,
         // either, nothing speaks for that, and long probes would fill a link that became slow.
         let is_heard = p.size.pmtu.asked_at.is_none_or(|at| p.liveness.last_active > at);
-        let is_to_go_on = match p.size.pmtu.is_in_doubt() {
-            true => is_heard || !self.policies.in_doubt.probed_with_data,
-            false => p.liveness.state == PathState::Active,
+        let is_to_go_on = if p.size.pmtu.is_in_doubt() {
+            is_heard || !self.policies.in_doubt.probed_with_data
+        } else {
+            p.liveness.state == PathState::Active
         };
         if is_to_go_on {
             p.size.pmtu.on_timer();
@@ -191,7 +195,10 @@ impl Association {
 
     /// T3-rtx expired: perhaps only large packets get lost (RFC 8899 §4.3, black hole detection).
     pub(crate) fn doubt_size(&mut self, now: Instant, id: PathId, had_large: bool) {
-        let Some(p) = self.paths.get_mut(id).filter(|_| had_large) else { return };
+        if !had_large {
+            return;
+        }
+        let Some(p) = self.paths.get_mut(id) else { return };
         if p.size.pmtu.doubt() {
             self.follow_size(now, id, MtuReason::BlackHole);
         }

@@ -200,9 +200,10 @@ impl Association {
             if keeps_idle == std::mem::replace(&mut p.role.is_kept_idle, keeps_idle) {
                 continue;
             }
-            self.events.push(match keeps_idle {
-                true => Event::PathSuppressed { path, reason: SuppressReason::Dearer },
-                false => Event::PathRestored {
+            self.events.push(if keeps_idle {
+                Event::PathSuppressed { path, reason: SuppressReason::Dearer }
+            } else {
+                Event::PathRestored {
                     path,
                     reason: match base {
                         Some(base) if self.ranks.differ && p.role.rank > base => {
@@ -213,7 +214,7 @@ impl Association {
                         }
                         _ => RestoreReason::Ranked,
                     },
-                },
+                }
             });
         }
     }
@@ -221,7 +222,10 @@ impl Association {
     /// The path for a SACK that was to take `chosen`: a cheaper one, if it works. It does if
     /// packets of the peer come there, so that SACKs do not stay on a path that has just failed.
     pub(crate) fn cheaper_sack_path(&self, now: Instant, chosen: PathId) -> PathId {
-        let Some(rank) = self.path_rank(chosen).filter(|_| self.ranks.differ) else {
+        if !self.ranks.differ {
+            return chosen;
+        }
+        let Some(rank) = self.path_rank(chosen) else {
             return chosen;
         };
         if self.policies.ack_path.elects() {

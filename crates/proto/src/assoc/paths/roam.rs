@@ -44,10 +44,7 @@ impl Association {
             // rescue.
             let has_other =
                 self.paths.iter().any(|p| p.id != id && !p.liveness.is_away() && p.local != local);
-            match has_other {
-                true => self.remove_path(now, id),
-                false => self.park(now, id),
-            }
+            if has_other { self.remove_path(now, id) } else { self.park(now, id) }
         }
     }
 
@@ -179,7 +176,10 @@ impl Association {
         let idle = self.paths.iter().filter(is_idle);
         let oldest =
             idle.min_by_key(|p| (p.origin.is_named(), p.liveness.last_heard)).map(|p| p.id);
-        let Some(oldest) = oldest.filter(|_| self.paths.len() > 1) else { return false };
+        if self.paths.len() <= 1 {
+            return false;
+        }
+        let Some(oldest) = oldest else { return false };
         self.remove_path(now, oldest);
         true
     }
@@ -216,7 +216,9 @@ impl Association {
             let carries_on =
                 path != id && self.paths.get(path).is_some_and(|p| p.liveness.was_carried);
             if self.out.chunks_in_flight(path) > 0 && !carries_on {
-                if let Some(other) = self.paths.get_mut(path).filter(|_| path != id) {
+                if path != id
+                    && let Some(other) = self.paths.get_mut(path)
+                {
                     other.liveness.was_carried = true;
                 }
                 let sent_since = asked_at.filter(|_| path == id);

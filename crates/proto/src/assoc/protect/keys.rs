@@ -255,7 +255,10 @@ impl Association {
     /// Lets the timer expire with the next of the time limits.
     pub(super) fn set_key_timer(&mut self) {
         let timer = Timer::Assoc(AssocTimer::Keys);
-        let Some(p) = self.protection.as_ref().filter(|_| self.closed().is_none()) else { return };
+        if self.closed().is_some() {
+            return;
+        }
+        let Some(p) = self.protection.as_ref() else { return };
         match p.deadlines.next() {
             Some(at) => self.timers.set(timer, at),
             None => self.timers.stop(timer),

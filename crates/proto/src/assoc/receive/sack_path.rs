@@ -167,7 +167,10 @@ impl Association {
 
     /// The peer says that its SACKs take the path on which it said so.
     pub(super) fn on_sack_path(&mut self, now: Instant, path: Option<PathId>, chunk: SackPath) {
-        let Some(id) = path.filter(|_| self.agreed.sack_paths.agreed) else { return };
+        if !self.agreed.sack_paths.agreed {
+            return;
+        }
+        let Some(id) = path else { return };
         if chunk.failed {
             self.on_sack_path_failed(now, chunk.serial);
             return;
@@ -194,7 +197,10 @@ impl Association {
     /// The peer says that our SACKs do not arrive: the next one, sent at once, takes another path.
     fn on_sack_path_failed(&mut self, now: Instant, serial: u32) {
         let is_present = self.agreed.sack_paths.ours.is_some_and(|(_, ours)| ours == serial);
-        let Some(receiver) = self.rx.receiver.as_mut().filter(|_| is_present) else { return };
+        if !is_present {
+            return;
+        }
+        let Some(receiver) = self.rx.receiver.as_mut() else { return };
         self.policies.ack_path.primary_failed();
         self.agreed.sack_paths.is_reported = true;
         receiver.delayed.demand_now();

@@ -103,8 +103,8 @@ impl Association {
         if let Some((sack, _)) = sack {
             self.peer_window.on_sack(sack, digest);
         }
-        if let Some(id) =
-            digest.cum_from.filter(|_| self.recovery.rules.sacks.cum_ack_clears_errors)
+        if self.recovery.rules.sacks.cum_ack_clears_errors
+            && let Some(id) = digest.cum_from
             && let Some(p) = self.paths.get_mut(id)
         {
             p.liveness.error_count = 0;
@@ -161,8 +161,10 @@ impl Association {
     /// The shortest round-trip time of a path, if answers that come clearly sooner are not
     /// believed. Loss detection by time does not believe them (RFC 8985 §6.2, step 2).
     fn least_rtt(&self, path: PathId) -> Option<Duration> {
-        let p = self.paths.get(path)?;
-        p.rto.rtt_min().filter(|_| self.recovery.rules.sacks.scope == ReportScope::Time)
+        match self.recovery.rules.sacks.scope {
+            ReportScope::Time => self.paths.get(path)?.rto.rtt_min(),
+            _ => None,
+        }
     }
 
     /// Acts on a SACK's report on one path, in the order of RFC 9260 §6.3 and §7.2: losses are
@@ -232,7 +234,7 @@ impl Association {
         }
         // Where much is lost, so are the chunks that measure, one by one.
         let is_first = self.recovery.rules.sacks.scope == ReportScope::Time && p.rto.samples() == 0;
-        if let Some(rtt) = report.facts.rtt.or_else(|| latest.filter(|_| is_first)) {
+        if let Some(rtt) = report.facts.rtt.or(if is_first { latest } else { None }) {
             p.rto.sample(rtt);
         }
     }

@@ -12,14 +12,19 @@ impl Association {
     /// The time that a working path may pass without an acknowledgement.
     fn silence_max(&self, id: PathId) -> Option<Duration> {
         let path = self.paths.get(id).filter(|p| p.liveness.state == PathState::Active)?;
-        let limit = self.policies.fail.silence_max(path.rto.rto());
-        limit.filter(|_| !self.agreed.sack_paths.awaits_choice())
+        if self.agreed.sack_paths.awaits_choice() {
+            return None;
+        }
+        self.policies.fail.silence_max(path.rto.rto())
     }
 
     /// DATA was sent on a path. Starts the timer if it does not run.
     pub(crate) fn start_silence(&mut self, now: Instant, id: PathId) {
         let timer = Timer::Path(id, PathTimer::Silence);
-        let Some(limit) = self.silence_max(id).filter(|_| !self.timers.is_running(timer)) else {
+        if self.timers.is_running(timer) {
+            return;
+        }
+        let Some(limit) = self.silence_max(id) else {
             return;
         };
         if let Some(p) = self.paths.get_mut(id) {

@@ -128,7 +128,10 @@ impl Association {
             let mean = (FIRST_AFTER << test.passed.min(32)).min(most);
             test.due_at = (mean as f64 * (0.5 + self.rng.unit())) as u64;
         }
-        let Some(tsn) = test.skipped.filter(|_| !test.is_over) else { return };
+        if test.is_over {
+            return;
+        }
+        let Some(tsn) = test.skipped else { return };
         let Some(sent) = self.out.get(tsn) else { return };
         let of_path = paths.get(sent.path.index());
         if of_path.is_some_and(|facts| facts.latest_sent > Some(sent.order)) {

@@ -160,9 +160,11 @@ impl Association {
     /// Where a chunk goes that answers one from there: elsewhere, if that path does not bring it
     /// back.
     pub(crate) fn working_way_to(&self, to: AddressPair) -> AddressPair {
-        let path = self.paths.find(&to).filter(|_| self.policies.in_doubt.answered_elsewhere);
-        let path = path.map(|id| self.working_sack_path(id)).and_then(|id| self.paths.get(id));
-        path.map_or(to, |p| p.pair())
+        if !self.policies.in_doubt.answered_elsewhere {
+            return to;
+        }
+        let path = self.paths.find(&to).map(|id| self.working_sack_path(id));
+        path.and_then(|id| self.paths.get(id)).map_or(to, Path::pair)
     }
 }
 

@@ -167,9 +167,10 @@ impl Association {
         let is_counted = heartbeat_lost.is_some_and(|at| since.is_some_and(|sent| at > sent));
         let answered = p.and_then(|p| p.probing.answered);
         let is_unheeded = since.is_some_and(|sent| answered >= Some(sent));
-        let srtt = p.and_then(|p| p.rto.srtt());
-        let spares_young = self.config.rtx_age_heuristic;
-        let spare_after = srtt.filter(|_| spares_young).map(|srtt| now.saturating_sub(srtt));
+        let spare_after = match p.and_then(|p| p.rto.srtt()) {
+            Some(srtt) if self.config.rtx_age_heuristic => Some(now.saturating_sub(srtt)),
+            _ => None,
+        };
         let (marked, latest) = self.out.mark_path(id, spare_after);
         if covers_all {
             self.out.time_out_waiting(id);
@@ -318,7 +319,10 @@ impl Association {
         let may_probe = p.liveness.state == PathState::Active && !p.flow.tail_probed;
         // The first words may be lost before anything else was measured.
         let measured = p.rto.srtt().or(self.buffers.handshake_rtt());
-        let Some(srtt) = measured.filter(|_| may_probe) else { return };
+        if !may_probe {
+            return;
+        }
+        let Some(srtt) = measured else { return };
         // RFC 8985 §7.2, for TCP: two round trips, and the peer's delay if a lone packet waits for
         // it.
         let delayed = if self.out.chunks_in_flight(id) <= 2 {

@@ -76,10 +76,12 @@ impl Association {
     fn schedule(&mut self, now: Instant) -> Option<PathId> {
         let waiting_counts = self.recovery.rules.waiting_takes_cwnd && self.out.may_have_marked();
         let is_special = waiting_counts || self.redundant_path().is_some() || self.ranks.differ;
-        let path = match is_special {
-            false if !self.may_schedule() => return None,
-            false => self.decide(now, |policies, cx| policies.sched.choose(cx))?,
-            true => self.schedule_on_the_rest(now)?,
+        let path = if is_special {
+            self.schedule_on_the_rest(now)?
+        } else if self.may_schedule() {
+            self.decide(now, |policies, cx| policies.sched.choose(cx))?
+        } else {
+            return None;
         };
         // A forced retransmission does not let new data past cwnd.
         self.has_room(path).then_some(path)
@@ -116,10 +118,8 @@ impl Association {
             .map(|id| if counts { self.out.waiting_bytes(id) } else { 0 })
             .collect();
         let redundant = self.redundant_path();
-        let dearest = match self.ranks.differ {
-            true => self.rank_limit(now, redundant),
-            false => PathRank::Backup,
-        };
+        let dearest =
+            if self.ranks.differ { self.rank_limit(now, redundant) } else { PathRank::Backup };
         self.decide(now, |policies, cx| {
             let mut views = cx.paths.to_vec();
             for (view, waiting) in views.iter_mut().zip(&waiting) {

@@ -127,13 +127,14 @@ impl Association {
         self.note_rank_used(now, path);
         let Some(p) = self.paths.get_mut(path) else { return };
         p.flow.last_data_sent = Some(now);
-        match p.flow.rate.is_some() {
-            true => p.note_sent(
+        if p.flow.rate.is_some() {
+            p.note_sent(
                 now,
                 self.out.last_order(),
                 InFlight { before, after: self.out.counted(path) },
-            ),
-            false => p.flow.pacer.spend(len),
+            )
+        } else {
+            p.flow.pacer.spend(len)
         }
         if self.recovery.rules.decays_in_silence {
             self.recovery.policy.on_data_sent(path, now + p.rto.rto());

@@ -68,9 +68,9 @@ impl<'a> OutgoingPacket<'a> {
         protection: Option<&mut Protection>,
         checksum: bool,
     ) -> Result<usize, SealError> {
-        match protection.filter(|_| self.is_sealed) {
-            None => Ok(self.builder.finish(checksum)),
-            Some(protection) => self.seal(protection, checksum),
+        match protection {
+            Some(protection) if self.is_sealed => self.seal(protection, checksum),
+            _ => Ok(self.builder.finish(checksum)),
         }
     }
 

@@ -73,9 +73,10 @@ impl Association {
 
     fn sack_path(&mut self, now: Instant) -> Option<PathId> {
         let last = self.rx.receiver.as_ref()?.last_data;
-        let chosen = match self.policies.needs.sack_paths {
-            true => self.decide(now, |policies, cx| policies.ack_path.choose(cx, last)),
-            false => last,
+        let chosen = if self.policies.needs.sack_paths {
+            self.decide(now, |policies, cx| policies.ack_path.choose(cx, last))
+        } else {
+            last
         };
         self.elect(now, chosen);
         let chosen = chosen.map(|id| self.working_sack_path(id));
@@ -150,8 +151,8 @@ impl Association {
         let in_plain = first.is_some_and(|choice| self.goes_in_plain(choice));
         let is_sealed = self.seals() && !in_plain;
         let mut packet = OutgoingPacket::new(buf, self.ends.header(), limit, is_sealed);
-        if let Some(timestamps) =
-            self.agreed.timestamps.as_mut().filter(|_| with_sack || first.is_some())
+        if (with_sack || first.is_some())
+            && let Some(timestamps) = self.agreed.timestamps.as_mut()
         {
             packet.push_timestamp(timestamps.chunk(now, with_sack));
         }

@@ -237,9 +237,10 @@ impl Association {
     ) -> bool {
         let Some(sent) = self.out.get(tsn) else { return false };
         // The SACK is to come back on the path of the copy, not on the slower one.
-        let asks = match self.policies.needs.late_copies {
-            true => DataFlags::IMMEDIATE,
-            false => DataFlags::default(),
+        let asks = if self.policies.needs.late_copies {
+            DataFlags::IMMEDIATE
+        } else {
+            DataFlags::default()
         };
         if !push_data(packet, tsn, sent, sent.flags | asks) {
             return false;

@@ -124,9 +124,10 @@ impl Primary {
 impl AckPathPolicy for Primary {
     fn choose(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId> {
         let primary = cx.path(cx.primary)?.clone();
-        let elected = match self.has_failed(cx.now, &primary, last_data) {
-            true => self.elect(cx, &primary, last_data),
-            false => self.better(cx, &primary),
+        let elected = if self.has_failed(cx.now, &primary, last_data) {
+            self.elect(cx, &primary, last_data)
+        } else {
+            self.better(cx, &primary)
         };
         elected.or(Some(primary.id))
     }

@@ -32,11 +32,11 @@ impl CongestionControl for Balia {
             sum += rate;
         }
         let cwnd = window.cwnd.max(1) as f64;
-        let rtt = ack.srtt.filter(|srtt| !srtt.is_zero()).map(|srtt| srtt.as_secs_f64());
-        let Some(rtt) = rtt.filter(|_| sum > 0.0) else {
+        let rtt = ack.srtt.map_or(0.0, |srtt| srtt.as_secs_f64());
+        if rtt == 0.0 || sum == 0.0 {
             self.alpha = 1.0;
             return self.coupled.on_ack(window, limits, ack, || 1.0 / cwnd);
-        };
+        }
         let rate = cwnd / rtt;
         let alpha = (greatest / rate).max(1.0);
         self.alpha = alpha;

@@ -41,9 +41,10 @@ impl Coupled {
         let growth = (per_byte() * ack.acked_bytes as f64 * packet).clamp(-packet, packet);
         let growth = growth + self.rest;
         self.rest = growth.fract();
-        w.cwnd = match growth < 0.0 {
-            true => w.cwnd.saturating_sub(-growth as usize).max(limits.packet.min(w.cwnd)),
-            false => w.cwnd.saturating_add(growth as usize),
+        w.cwnd = if growth < 0.0 {
+            w.cwnd.saturating_sub(-growth as usize).max(limits.packet.min(w.cwnd))
+        } else {
+            w.cwnd.saturating_add(growth as usize)
         };
         w
     }

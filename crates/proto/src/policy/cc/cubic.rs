@@ -131,9 +131,10 @@ impl Cubic {
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, window: Window, limits: &Limits, ack: &AckFacts) -> Window {
         let grows = self.used_up.is_limit(window, ack) && !ack.in_fast_recovery;
-        let window = match window.cwnd < window.ssthresh {
-            true => self.slow_start(window, limits, ack, grows),
-            false => self.avoid_congestion(window, limits, ack, grows),
+        let window = if window.cwnd < window.ssthresh {
+            self.slow_start(window, limits, ack, grows)
+        } else {
+            self.avoid_congestion(window, limits, ack, grows)
         };
         self.last_ack = ack.now;
         window

@@ -180,10 +180,7 @@ impl Members {
         let (Some(p), Some(member)) = (now.path(path), self.get(path)) else { return 0.0 };
         let since = member.reviewed[review];
         let elapsed = (now.now - since.at).as_secs_f64();
-        match elapsed > 0.0 {
-            true => (p.acked_bytes - since.acked_bytes) as f64 / elapsed,
-            false => 0.0,
-        }
+        if elapsed > 0.0 { (p.acked_bytes - since.acked_bytes) as f64 / elapsed } else { 0.0 }
     }
 
     /// A path carries no more data.

@@ -17,9 +17,12 @@ pub struct RtxSoonest;
 impl RtxPolicy for RtxSoonest {
     fn choose(&mut self, cx: &mut PolicyCx<'_>, lost: &RtxCandidate) -> Option<PathId> {
         let again = u32::from(lost.transmissions.saturating_sub(1));
-        let takes = |p: &PathView| match p.id == lost.last_path {
-            true => one_way(p) + p.srtt.unwrap_or_default() * again,
-            false => one_way(p),
+        let takes = |p: &PathView| {
+            if p.id == lost.last_path {
+                one_way(p) + p.srtt.unwrap_or_default() * again
+            } else {
+                one_way(p)
+            }
         };
         let usable = || cx.paths.iter().filter(|p| p.usable);
         let best = usable().filter(|p| p.cwnd_space > 0).min_by_key(|p| takes(p))?;

@@ -25,9 +25,10 @@ impl Scheduler for FillInTurn {
     fn choose(&mut self, cx: &mut PolicyCx<'_>) -> Option<PathId> {
         let is_new = self.current.is_none() || self.since != cx.now;
         let at = |id: Option<PathId>| cx.paths.iter().position(|p| Some(p.id) == id);
-        let first = match is_new {
-            true => at(self.began).map_or(0, |at| at + 1),
-            false => at(self.current).unwrap_or(0),
+        let first = if is_new {
+            at(self.began).map_or(0, |at| at + 1)
+        } else {
+            at(self.current).unwrap_or(0)
         };
         let (before, from) = cx.paths.split_at(first.min(cx.paths.len()));
         let next = from.iter().chain(before).find(|p| p.usable && p.cwnd_space > 0)?;

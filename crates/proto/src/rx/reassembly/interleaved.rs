@@ -176,12 +176,12 @@ impl Interleaved {
     fn take(&mut self, key: Key) -> Option<(Payload, u32)> {
         let message = self.messages.get_mut(&key)?;
         let (first, ppid) = (message.next, message.ppid);
-        let upto = match message.last.filter(|_| message.is_complete()) {
-            Some(last) => {
+        let upto = match message.last {
+            Some(last) if message.is_complete() => {
                 self.messages.remove(&key);
                 last + 1
             }
-            None => {
+            _ => {
                 message.held -= message.reach - first;
                 (message.next, message.reach_bytes) = (message.reach, 0);
                 message.reach

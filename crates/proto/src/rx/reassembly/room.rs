@@ -102,9 +102,10 @@ impl Room {
 
     /// User data that may still come in, in bytes.
     pub(super) fn available(&self) -> usize {
-        match self.held.chunks < self.limits.max_chunks {
-            true => self.limits.receive_buffer.saturating_sub(self.size(self.held)),
-            false => 0,
+        if self.held.chunks < self.limits.max_chunks {
+            self.limits.receive_buffer.saturating_sub(self.size(self.held))
+        } else {
+            0
         }
     }
 

@@ -152,10 +152,7 @@ proptest! {
                 let expected = at >= model.cum() && model.received.remove(&at);
                 prop_assert_eq!(tracker.forget(tsn), expected);
             } else {
-                let expected = match model.received.insert(at) {
-                    true => Arrival::New,
-                    false => Arrival::Duplicate,
-                };
+                let expected = if model.received.insert(at) { Arrival::New } else { Arrival::Duplicate };
                 prop_assert_eq!(tracker.classify(tsn), expected);
                 prop_assert_eq!(tracker.observe(tsn), expected);
             }

@@ -118,10 +118,7 @@ impl Outstanding {
                 path if path == second => (copy_sent_at, first),
                 _ => return None,
             };
-            match via.is_too_soon(now - here?) {
-                true => is_once.then_some(elsewhere),
-                false => Some(via.path),
-            }
+            if via.is_too_soon(now - here?) { is_once.then_some(elsewhere) } else { Some(via.path) }
         });
         let claim = |own: PathId| match arrived {
             Some(path) if path == own => None, // it is this one's answer
@@ -303,7 +300,7 @@ impl Outstanding {
             self.note_extra_loss(path, &copy);
             digest.paths[path.index()].note_lost_extra(lost);
             let is_live = copy.claim == Claim::Live;
-            if let Some(sent) = self.get_mut(copy.tsn).filter(|_| is_live) {
+            if is_live && let Some(sent) = self.get_mut(copy.tsn) {
                 sent.also_on = None;
             }
         }
@@ -359,7 +356,9 @@ impl Outstanding {
                 continue;
             }
             self.queues[path.index()].remove_copy(copy.order);
-            if let Some(sent) = self.get_mut(copy.tsn).filter(|_| copy.claim == Claim::Live) {
+            if copy.claim == Claim::Live
+                && let Some(sent) = self.get_mut(copy.tsn)
+            {
                 sent.also_on = None;
             }
             (count, latest) = (count + 1, copy.order);

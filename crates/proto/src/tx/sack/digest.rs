@@ -462,7 +462,7 @@ impl Outstanding {
             digest.revoked = revoked;
             return;
         }
-        if let Some(highest) = digest.reported.last().filter(|_| !overtaken_revokes) {
+        if !overtaken_revokes && let Some(highest) = digest.reported.last() {
             // Beyond its highest block a SACK may have been cut to fit its packet.
             let differs = revoked.len();
             revoked.retain(|r| r.first.lt(highest));

@@ -78,9 +78,10 @@ impl Outstanding {
     pub(super) fn fast_retransmit(&mut self, rules: &AckRules<'_>, digest: &mut SackDigest) {
         let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
         let rules = &rules.by.sacks;
-        let newest = match rules.highest_stays {
-            true => self.newest.filter(|_| digest.reported.last().is_some()),
-            false => digest.highest_newly_acked,
+        let newest = if rules.highest_stays {
+            self.newest.filter(|_| digest.reported.last().is_some())
+        } else {
+            digest.highest_newly_acked
         };
         let highest = if in_recovery { digest.reported.last() } else { newest };
         let Some(highest) = highest.filter(|h| h.gt(self.ring.base())) else { return };

@@ -55,9 +55,10 @@ impl Sender {
     }
 
     fn ack(&mut self) {
-        let in_flight = match self.is_app_limited {
-            true => self.window.cwnd / PACKET / 2,
-            false => self.window.cwnd.div_ceil(PACKET),
+        let in_flight = if self.is_app_limited {
+            self.window.cwnd / PACKET / 2
+        } else {
+            self.window.cwnd.div_ceil(PACKET)
         };
         let latest_sent = self.acked + in_flight as u64;
         self.acked += 1;

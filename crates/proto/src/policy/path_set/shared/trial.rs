@@ -180,9 +180,10 @@ impl Trial {
         let trials = |p: &PathView| this.watched(p.id).map_or(0, |w| w.trials);
         let Some(apt) = cx.argmax(is_apt, |p| std::cmp::Reverse(trials(p))) else { return };
         let is_alike = |p: &PathView| is_apt(p) && this.is_alike(p.id);
-        let path = match self.only_alike {
-            true => cx.argmax(is_alike, |p| std::cmp::Reverse(trials(p))),
-            false => Some(apt),
+        let path = if self.only_alike {
+            cx.argmax(is_alike, |p| std::cmp::Reverse(trials(p)))
+        } else {
+            Some(apt)
         };
         if let Some(Some(w)) = path.and_then(|path| self.paths.get_mut(path.index())) {
             w.trials += 1;

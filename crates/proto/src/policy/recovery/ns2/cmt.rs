@@ -109,7 +109,7 @@ impl LossRecovery for Ns2Cmt {
                 continue;
             }
             let is_lower = |highest: Tsn| other.is_none_or(|tsn| tsn.lt(highest));
-            cut.up_to = other.filter(|_| !cut.highest.is_some_and(is_lower));
+            cut.up_to = if cut.highest.is_some_and(is_lower) { None } else { other };
             cut.highest = cut.up_to.or(cut.highest);
             self.base.begin(path, flight.exit());
             cuts.push(path);

@@ -38,7 +38,7 @@ impl SilentPaths {
                 window.cwnd = (window.cwnd / 2).max(silence.floor);
             }
         }
-        self.set(path, at.filter(|_| !silence.times_out));
+        self.set(path, if silence.times_out { None } else { at });
         window
     }
 }
