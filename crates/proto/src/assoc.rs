@@ -17,8 +17,6 @@ mod shutdown;
 mod state;
 mod stats;
 mod timers;
-#[cfg(feature = "testing")]
-mod touch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

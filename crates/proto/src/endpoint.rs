@@ -419,26 +419,6 @@ impl Endpoint {
         self.deadlines.next()
     }
 
-    /// Reads what the next packet or timer of its first association will need, and returns a number
-    /// without meaning. It changes nothing. A driver of many endpoints that knows who is next lets
-    /// each of them touch things at the same `depth`, from 0 to 3: then the processor fetches those
-    /// of all at once, where it would wait for one after the other.
-    #[cfg(feature = "testing")]
-    pub fn touch(&self, depth: usize) -> usize {
-        let first = || self.assocs.get(0);
-        match depth {
-            0 => {
-                self.events.len() + self.dirty.len() + self.replies.len() + self.assocs.registered()
-            }
-            1 => {
-                let next = self.deadlines.next().map_or(0, |at| at.as_nanos() as usize);
-                next.wrapping_add(self.assocs.touch())
-            }
-            2 => first().map_or(0, Association::touch),
-            _ => first().map_or(0, Association::touch_parts),
-        }
-    }
-
     // ---- Bookkeeping ----
 
     fn unused_tag(&mut self) -> u32 {

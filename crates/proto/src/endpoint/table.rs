@@ -93,13 +93,6 @@ impl AssocTable {
         self.slots.get(index as usize)?.assoc.as_deref()
     }
 
-    /// Reads what is needed to find the first association.
-    #[cfg(feature = "testing")]
-    pub(super) fn touch(&self) -> usize {
-        let tag = self.by_tag.first_key_value().map_or(0, |(tag, _)| *tag as usize);
-        tag + self.slots.first().map_or(0, |slot| slot.generation as usize)
-    }
-
     #[inline]
     pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Association> {
         self.slots[index as usize].assoc.as_deref_mut()

@@ -217,13 +217,6 @@ impl Inbound {
         !self.ready.is_empty()
     }
 
-    /// Reads what the next DATA chunk will need.
-    #[cfg(feature = "testing")]
-    pub(crate) fn touch(&self) -> usize {
-        let stream = self.streams.first().map_or(0, |s| s.waiting as usize);
-        stream + self.room.largest + self.held.len() + self.ready.len() + self.waiting.len()
-    }
-
     /// User data held, in bytes: in reassembly, waiting for its turn, or ready and not popped.
     pub(crate) fn buffered_bytes(&self) -> usize {
         self.room.held.bytes

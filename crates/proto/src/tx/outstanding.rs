@@ -92,32 +92,6 @@ pub(crate) struct Outstanding {
     pub(super) skipped: Option<Tsn>,
 }
 
-#[cfg(feature = "testing")]
-impl Outstanding {
-    /// Reads of its own fields what the next SACK will need.
-    pub(crate) fn touch(&self) -> usize {
-        self.flight_user_bytes
-            + self.user_bytes
-            + self.marked_chunks
-            + self.listed
-            + self.ring.len()
-            + self.has_extra as usize
-    }
-
-    /// The same of what its fields point to.
-    pub(crate) fn touch_parts(&self) -> usize {
-        let queues = self.queues.iter().map(|q| {
-            q.flight.flight_size()
-                + q.waiting_bytes
-                + q.lost_bytes
-                + q.marked.len()
-                + q.rtt_probe.is_some() as usize
-        });
-        let sent = self.ring.iter().take(4).map(|sent| sent.payload.len() + sent.order as usize);
-        queues.chain(sent).fold(0, usize::wrapping_add)
-    }
-}
-
 impl Outstanding {
     pub(crate) fn new(initial_tsn: Tsn) -> Outstanding {
         Outstanding {

@@ -39,9 +39,11 @@ impl Host {
         }
     }
 
-    /// Reads what the next event will need: see [`Endpoint::touch`](manypath_proto::Endpoint).
+    /// Reads memory that the next event will need, as deep as `depth` from 0 to 3, and returns a
+    /// number without meaning: see [`network::ahead`](crate::network).
     pub(crate) fn touch(&self, depth: usize) -> usize {
-        let own = match depth {
+        let assoc = || self.assoc.and_then(|id| self.endpoint.assoc(id));
+        match depth {
             0 => {
                 self.receiver.bytes as usize
                     + self.sender.bytes as usize
@@ -51,9 +53,11 @@ impl Host {
                     + self.node.0 as usize
             }
             1 => self.receiver.touch() + self.sender.touch(),
-            _ => 0,
-        };
-        own.wrapping_add(self.endpoint.touch(depth))
+            2 => assoc().map_or(0, |a| a.send_space() + a.unsent_bytes() + a.fragment_size()),
+            _ => assoc().map_or(0, |a| {
+                a.stats().bytes_acked as usize + a.paths().map(|p| p.cwnd).sum::<usize>()
+            }),
+        }
     }
 
     /// Hands a packet to the engine.

@@ -110,12 +110,6 @@ impl Receiver {
         pushed
     }
 
-    /// a_rwnd of the last SACK.
-    #[cfg(feature = "testing")]
-    pub(crate) fn advertised_now(&self) -> usize {
-        self.advertised
-    }
-
     /// Fewer SACKs at high packet rates: one per millisecond's worth of packets, within the
     /// configured limits. Each SACK costs both ends as much as a packet of data.
     pub(super) fn adapt_sack_every(&mut self, config: &Config, now: Instant) {
