@@ -122,8 +122,9 @@ pub struct Needs {
     /// The choice of the paths' [roles](redundant) before anything is sent, and the ends of
     /// flights.
     pub roles: bool,
-    /// Copies of what is late on a slow path, while a faster one has nothing else to send.
-    pub late_copies: bool,
+    /// The choice of [chunks to copy](redundant::RedundancyPolicy::copy) before new data, and when
+    /// nothing else can be sent.
+    pub copies: bool,
 }
 
 impl Needs {
@@ -137,7 +138,7 @@ impl Needs {
             sack_paths: self.sack_paths || other.sack_paths,
             sack_path_chunks: self.sack_path_chunks || other.sack_path_chunks,
             roles: self.roles || other.roles,
-            late_copies: self.late_copies || other.late_copies,
+            copies: self.copies || other.copies,
         }
     }
 }

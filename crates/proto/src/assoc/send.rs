@@ -3,6 +3,7 @@
 pub(super) mod choice;
 pub(super) mod control;
 pub(super) mod data;
+pub(super) mod flights;
 pub(super) mod outgoing;
 pub(super) mod output;
 pub(super) mod peer_window;

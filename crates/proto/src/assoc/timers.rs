@@ -21,8 +21,8 @@ pub(crate) enum AssocTimer {
     Review,
     /// Data has waited so long that a dearer path may carry it.
     Ranks,
-    /// A chunk that the receiver waits for is overdue, and may be copied.
-    Overdue,
+    /// The redundancy policy looks again for a chunk to copy.
+    Copy,
     /// The peer must have shown its keys; or keys are to be replaced, or dropped.
     Keys,
     /// The trial of a path ends, which is replaced if it was not answered.
@@ -37,7 +37,7 @@ const ASSOC_TIMERS: [AssocTimer; 10] = [
     AssocTimer::GiveUp,
     AssocTimer::Review,
     AssocTimer::Ranks,
-    AssocTimer::Overdue,
+    AssocTimer::Copy,
     AssocTimer::Keys,
     AssocTimer::Trial,
 ];

@@ -156,7 +156,8 @@ policies! {
         default: "off";
 
     [Redundancy, before "redundancy_review"]
-    /// Policy that lets one path duplicate what another sends. Needs sfr.
+    /// Policy that sends chunks on a second path, too: all that another path sends, or what is
+    /// late. Needs sfr.
     redundancy: dyn RedundancyPolicy, "MSACMT-RTv2 paper, Algorithm 1 and section 3",
         default: "off";
 

@@ -4,6 +4,7 @@ use manypath_wire::{PacketBuilder, Tsn};
 
 use crate::assoc::Association;
 use crate::path::Path;
+use crate::policy::redundant::{ChunkCopy, CopyTurn};
 use crate::policy::rtx::RtxCandidate;
 use crate::sizes;
 use crate::time::Instant;
@@ -22,8 +23,14 @@ pub(crate) struct Choice {
 enum Source {
     Retransmission(Tsn),
     /// Of a chunk in flight on another path.
-    Copy(Tsn),
+    Copy(ChunkCopy),
     New,
+}
+
+impl Choice {
+    fn of_copy(copy: ChunkCopy) -> Choice {
+        Choice { path: copy.on, source: Source::Copy(copy) }
+    }
 }
 
 impl Association {
@@ -31,8 +38,8 @@ impl Association {
     /// depends on.
     pub(super) fn may_have_data(&mut self, now: Instant) -> bool {
         let may_copy = self.policies.needs.roles && self.may_copy(now);
-        let may_be_late = self.policies.needs.late_copies && !self.out.is_empty();
-        !self.queue.is_empty() || self.out.may_have_marked() || may_copy || may_be_late
+        let may_copy = may_copy || self.is_asked_for_copies();
+        !self.queue.is_empty() || self.out.may_have_marked() || may_copy
     }
 
     /// The chunk leaves unprotected although there are keys: the peer needs it to have them.
@@ -41,7 +48,9 @@ impl Association {
         self.may_send_in_plain()
             && match choice.source {
                 Source::New => self.queue.is_next_in_plain(),
-                Source::Retransmission(tsn) | Source::Copy(tsn) => self.was_in_plain(tsn),
+                Source::Retransmission(tsn) | Source::Copy(ChunkCopy { tsn, .. }) => {
+                    self.was_in_plain(tsn)
+                }
             }
     }
 
@@ -54,16 +63,13 @@ impl Association {
         if let Some(retransmission) = self.choose_retransmission(now) {
             return Some(retransmission);
         }
-        if let Some((path, tsn)) = self.choose_copy() {
-            return Some(Choice { path, source: Source::Copy(tsn) });
-        }
-        if let Some((path, tsn)) = self.choose_overdue(now) {
-            return Some(Choice { path, source: Source::Copy(tsn) });
+        let copy = self.copy_by_roles();
+        if let Some(copy) = copy.or_else(|| self.copy_by_choice(now, CopyTurn::BeforeNewData)) {
+            return Some(Choice::of_copy(copy));
         }
         if !self.new_data_allowed() {
             self.note_held(now);
-            let late = self.choose_late(now)?;
-            return Some(Choice { path: late.0, source: Source::Copy(late.1) });
+            return self.copy_by_choice(now, CopyTurn::Idle).map(Choice::of_copy);
         }
         let path = self.schedule(now);
         if path.is_none() {
@@ -212,7 +218,9 @@ impl Association {
     /// The length of the packet that a chunk needs, in bytes; 0 if it can be cut to fit.
     pub(crate) fn needed(&self, choice: Choice) -> usize {
         match choice.source {
-            Source::Retransmission(tsn) | Source::Copy(tsn) => self.packet_for(tsn),
+            Source::Retransmission(tsn) | Source::Copy(ChunkCopy { tsn, .. }) => {
+                self.packet_for(tsn)
+            }
             Source::New => 0,
         }
     }
@@ -234,7 +242,7 @@ impl Association {
     ) -> bool {
         match source {
             Source::Retransmission(tsn) => self.push_again(now, path, tsn, packet),
-            Source::Copy(tsn) => self.push_copy(now, path, tsn, packet),
+            Source::Copy(copy) => self.push_copy(now, copy, packet),
             Source::New => self.push_new(now, path, packet),
         }
     }

@@ -2,29 +2,16 @@
 //! paths end.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use manypath_wire::{DataFlags, PacketBuilder, Tsn};
 
 use super::data::push_data;
+use super::flights::FlightsView;
 use crate::assoc::{AssocTimer, Association, Timer};
 use crate::path::Path;
-use crate::policy::redundant::Cover;
+use crate::policy::redundant::{ChunkCopy, CopyTurn, Cover, Flights, NextLook, RedundancyPolicy};
 use crate::time::Instant;
-use crate::tx::Sent;
 use crate::view::{PathId, PathRank};
-
-/// Bytes that may be copied because they are late: this number, and one of fifty acknowledged.
-const LATE_BYTES: u64 = 512 << 10;
-const LATE_SHARE: u64 = 50;
-
-/// The largest part of a path's smoothed round-trip time by which its round-trip times are taken to
-/// vary: after the first ones RTTVAR says little.
-const MARGIN_MAX: u32 = 3;
-
-/// The least time without progress of the cumulative TSN ack after which chunks are overdue. A
-/// shorter pause is over sooner than copies would help.
-const LEAST_STALL: Duration = Duration::from_millis(50);
 
 /// The paths' roles, and their flights.
 #[derive(Debug, Default)]
@@ -56,16 +43,6 @@ impl Redundancy {
         self.seen_up_to = self.copied_up_to;
         self.to_copy.clear();
     }
-}
-
-/// A chunk that the receiver waits for: everything after it does.
-struct Awaited {
-    /// The path that it is under way on.
-    path: PathId,
-    /// How long a chunk may be under way there.
-    patience: Duration,
-    /// When it is overdue.
-    overdue_at: Instant,
 }
 
 impl Association {
@@ -101,101 +78,73 @@ impl Association {
         self.redundancy.cover.map(|cover| cover.redundant)
     }
 
-    /// The chunk to be copied now, and the path for it.
-    pub(super) fn choose_copy(&mut self) -> Option<(PathId, Tsn)> {
+    /// The chunk to be copied now by the paths' roles.
+    pub(super) fn copy_by_roles(&mut self) -> Option<ChunkCopy> {
         let Cover { redundant, covered } = self.redundancy.cover?;
         if !self.paths.get(redundant)?.role.usable || !self.has_room(redundant) {
             return None;
         }
-        Some((redundant, self.next_to_copy(covered)?))
+        let tsn = self.next_to_copy(covered)?;
+        Some(ChunkCopy { tsn, on: redundant, asks_for_sack: false })
     }
 
-    /// A chunk in flight on a slow path that a faster one, which has nothing else to send, delivers
-    /// sooner; and that path. The chunk that holds back most comes first.
-    pub(super) fn choose_late(&self, now: Instant) -> Option<(PathId, Tsn)> {
-        if !self.may_copy_late() {
+    /// True if the policy chooses chunks to copy, and there may be one.
+    #[inline]
+    pub(super) fn is_asked_for_copies(&self) -> bool {
+        self.policies.needs.copies && !self.out.is_empty()
+    }
+
+    /// The chunk to be copied now by the policy's choice.
+    #[inline]
+    pub(super) fn copy_by_choice(&mut self, now: Instant, turn: CopyTurn) -> Option<ChunkCopy> {
+        if !self.is_asked_for_copies() {
             return None;
         }
-        let measured = || self.paths.iter().filter_map(|p| Some((p, p.rto.srtt()?)));
-        let free = measured().filter(|(p, _)| p.role.usable && self.has_room(p.id));
-        let (fast, fast_rtt) = free.min_by_key(|(_, srtt)| *srtt)?;
-        let soon = now + fast_rtt;
-        // What is overdue may be lost. What is due soon needs no copy: delays vary, and a copy
-        // takes a round trip of the fast path itself.
-        let late_on = |slow: &Path, slow_rtt: Duration| {
-            let margin = slow.rto.variation().min(slow_rtt / MARGIN_MAX);
-            let estimate = slow.flow.estimate.filter(|estimate| estimate.is_settled);
-            let mut ahead = 0;
-            let mut is_late = |sent: &Sent| {
-                ahead += sent.size();
-                let usual = sent.sent_at + slow_rtt;
-                // A path that is full delivers one chunk after the other.
-                let drained = estimate.map(|estimate| now + estimate.time_of(ahead));
-                let due = drained.map_or(usual, |drained| drained.max(usual));
-                usual + margin < now || due > soon + margin.min(fast_rtt)
-            };
-            let mut flight = self.out.sent_in_order(slow.id);
-            flight.find(|(tsn, sent)| is_late(sent) && self.out.may_copy(*tsn, slow.id))
+        let copy = self.ask_about_flights(|policy, flights| policy.copy(now, turn, flights))?;
+        self.can_copy(copy).then_some(copy)
+    }
+
+    /// Calls the redundancy policy with a view of what is in flight.
+    fn ask_about_flights<T>(
+        &mut self,
+        question: impl FnOnce(&mut dyn RedundancyPolicy, &dyn Flights) -> T,
+    ) -> T {
+        let flights = FlightsView {
+            out: &self.out,
+            paths: &self.paths,
+            rules: &self.recovery.rules,
+            last_progress: self.redundancy.progress_at,
+            bytes_acked: self.stats.bytes_acked,
+            bytes_copied: self.redundancy.copied_bytes,
         };
-        let slower = measured().filter(|(p, srtt)| p.id != fast.id && *srtt > fast_rtt);
-        let base = self.out.cum_tsn_ack_point();
-        let found = slower.filter_map(|(p, srtt)| late_on(p, srtt));
-        let (tsn, _) = found.min_by_key(|(tsn, _)| tsn.distance_from(base))?;
-        Some((fast.id, tsn))
+        question(&mut *self.policies.redundant, &flights)
     }
 
-    /// Late chunks may be copied, and were not too many yet.
-    fn may_copy_late(&self) -> bool {
-        let limit = LATE_BYTES + self.stats.bytes_acked / LATE_SHARE;
-        self.policies.needs.late_copies && self.redundancy.copied_bytes < limit
+    /// True if a chunk is in flight on one path, and may be sent on that other one now.
+    fn can_copy(&self, ChunkCopy { tsn, on, .. }: ChunkCopy) -> bool {
+        let is_usable = self.paths.get(on).is_some_and(|p| p.role.usable) && self.has_room(on);
+        let first = self.out.get(tsn).map(|sent| sent.path).filter(|first| *first != on);
+        is_usable && first.is_some_and(|first| self.out.is_only_on(tsn, first))
     }
 
-    /// The earliest overdue chunk that was not copied yet, and another path with room. A chunk is
-    /// overdue if it is under way for two round-trip times of its path while the receiver waits.
-    /// The copy comes before new data, which would have to wait, too.
-    pub(super) fn choose_overdue(&self, now: Instant) -> Option<(PathId, Tsn)> {
-        if !self.policies.needs.late_copies {
-            return None;
-        }
-        let Awaited { path: slow, patience, overdue_at } = self.awaited()?;
-        if !self.may_copy_late() || now < overdue_at {
-            return None;
-        }
-        let others =
-            self.paths.iter().filter(|p| p.id != slow && p.role.usable && self.has_room(p.id));
-        let other = others.min_by_key(|p| p.rto.srtt().unwrap_or(Duration::MAX))?;
-        let mut flight = self.out.sent_in_order(slow);
-        let (tsn, sent) = flight.find(|(tsn, _)| self.out.may_copy_overdue(*tsn, slow))?;
-        (now >= sent.sent_at + patience).then_some((other.id, tsn))
-    }
-
-    /// The chunk that the receiver waits for, if one is outstanding.
-    fn awaited(&self) -> Option<Awaited> {
-        let next = self.out.get(self.out.cum_tsn_ack_point().next())?;
-        let p = self.paths.get(next.path)?;
-        let patience = (2 * p.rto.srtt()?).max(LEAST_STALL);
-        // Copies move the point, too, while the path itself says nothing.
-        let quiet_since = self.redundancy.progress_at.min(p.liveness.last_active);
-        let overdue_at = next.sent_at.max(quiet_since) + patience;
-        Some(Awaited { path: next.path, patience, overdue_at })
-    }
-
-    /// Nothing can be sent. Looks again when what the receiver waits for is overdue, or, if it is,
-    /// when a pacer lets it go: at the end of a transfer nothing else may happen before T3-rtx.
-    pub(super) fn wait_for_overdue(&mut self, now: Instant) {
-        if !self.policies.needs.late_copies {
+    /// Nothing can be sent. Starts the timer for when the policy wants to look again: at the end of
+    /// a transfer nothing else may happen before T3-rtx.
+    pub(super) fn wait_for_copy(&mut self, now: Instant) {
+        if !self.is_asked_for_copies() {
             return;
         }
-        let Some(Awaited { path: slow, overdue_at, .. }) = self.awaited() else { return };
-        let timer = Timer::Assoc(AssocTimer::Overdue);
-        if now < overdue_at {
-            return self.timers.start(timer, overdue_at);
-        }
-        let has_window = |p: &&mut Path| p.flow.usable_cwnd() > self.out.counted(p.id);
-        let others =
-            self.paths.iter_mut().filter(|p| p.id != slow && p.role.usable).filter(has_window);
-        if let Some(at) = others.filter_map(|p| p.flow.pacer.hold()).min() {
-            self.timers.set(timer, at);
+        let timer = Timer::Assoc(AssocTimer::Copy);
+        match self.ask_about_flights(|policy, flights| policy.next_look(now, flights)) {
+            Some(NextLook::At(at)) if at > now => self.timers.start(timer, at),
+            Some(NextLook::Paced { except }) => {
+                let has_window = |p: &&mut Path| p.flow.usable_cwnd() > self.out.counted(p.id);
+                let others = self.paths.iter_mut().filter(|p| p.id != except && p.role.usable);
+                let held = others.filter(has_window).filter_map(|p| p.flow.pacer.hold());
+                if let Some(at) = held.min() {
+                    self.timers.set(timer, at);
+                }
+            }
+            Some(NextLook::At(_)) | None => {}
         }
     }
 
@@ -231,17 +180,11 @@ impl Association {
     pub(super) fn push_copy(
         &mut self,
         now: Instant,
-        path: PathId,
-        tsn: Tsn,
+        ChunkCopy { tsn, on, asks_for_sack }: ChunkCopy,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
         let Some(sent) = self.out.get(tsn) else { return false };
-        // The SACK is to come back on the path of the copy, not on the slower one.
-        let asks = if self.policies.needs.late_copies {
-            DataFlags::IMMEDIATE
-        } else {
-            DataFlags::default()
-        };
+        let asks = if asks_for_sack { DataFlags::IMMEDIATE } else { DataFlags::default() };
         if !push_data(packet, tsn, sent, sent.flags | asks) {
             return false;
         }
@@ -251,8 +194,8 @@ impl Association {
             self.redundancy.to_copy.pop_front();
         }
         self.false_acks.sends_early(tsn);
-        self.out.copy(tsn, path, now);
-        if let Some(p) = self.paths.get_mut(path) {
+        self.out.copy(tsn, on, now);
+        if let Some(p) = self.paths.get_mut(on) {
             p.counters.data_chunks_sent += 1;
             p.counters.redundant_chunks_sent += 1;
         }

@@ -2,7 +2,9 @@
 
 use crate::assoc::{Association, PathTimer, Timer};
 use crate::path::Path;
+use crate::policy::recovery::Rules;
 use crate::time::Instant;
+use crate::tx::Outstanding;
 use crate::view::{PathId, PathState};
 
 impl Association {
@@ -34,10 +36,8 @@ impl Association {
 
     /// True if the congestion window of a path has room for a chunk.
     pub(crate) fn has_room(&self, path: PathId) -> bool {
-        let counts = self.recovery.rules.waiting_takes_cwnd;
-        let waiting = if counts { self.out.waiting_bytes(path) } else { 0 };
-        let counted = self.out.counted(path) + waiting;
-        self.paths.get(path).is_some_and(|p| p.flow.cwnd_space(counted) > 0)
+        let rules = &self.recovery.rules;
+        self.paths.get(path).is_some_and(|p| has_room(p, &self.out, rules))
     }
 
     /// The peer has room for the next chunk, or must be asked (RFC 9260 §6.1, A).
@@ -73,7 +73,7 @@ impl Association {
 
     /// Nothing can be sent: notes what it waits for.
     pub(super) fn wait_for_window(&mut self, now: Instant) {
-        self.wait_for_overdue(now);
+        self.wait_for_copy(now);
         let waits = !self.queue.is_empty() || self.out.has_marked();
         for p in self.paths.iter_mut().filter(|p| p.role.usable && p.flow.rate.is_some()) {
             p.note_unused_room(self.out.counted(p.id), waits);
@@ -100,4 +100,10 @@ impl Association {
             self.stats.receive_buffer_blocked += waited;
         }
     }
+}
+
+/// True if the congestion window of a path has room for a chunk.
+pub(super) fn has_room(p: &Path, out: &Outstanding, rules: &Rules) -> bool {
+    let waiting = if rules.waiting_takes_cwnd { out.waiting_bytes(p.id) } else { 0 };
+    p.flow.cwnd_space(out.counted(p.id) + waiting) > 0
 }

@@ -34,8 +34,6 @@ impl RedundancyPolicy for MsacmtRt {
         }
     }
 
-    fn flight_succeeded(&mut self, _path: PathId) {}
-
     fn flight_failed(&mut self, _path: PathId) {
         self.failed = true;
     }

@@ -34,8 +34,4 @@ impl RedundancyPolicy for MsacmtRtOnce {
         let (best, worst) = (order.next()?, order.next_back()?);
         Some(Cover { redundant: worst, covered: best })
     }
-
-    fn flight_succeeded(&mut self, _path: PathId) {}
-
-    fn flight_failed(&mut self, _path: PathId) {}
 }

@@ -1,8 +1,7 @@
 //! No redundancy.
 
-use super::{Cover, RedundancyPolicy};
-use crate::policy::{Needs, PolicyCx};
-use crate::view::PathId;
+use super::RedundancyPolicy;
+use crate::policy::Needs;
 
 /// Nothing is duplicated.
 #[derive(Debug, Default)]
@@ -12,12 +11,4 @@ impl RedundancyPolicy for Off {
     fn needs(&self) -> Needs {
         Needs::default()
     }
-
-    fn cover(&mut self, _cx: &mut PolicyCx<'_>) -> Option<Cover> {
-        None
-    }
-
-    fn flight_succeeded(&mut self, _path: PathId) {}
-
-    fn flight_failed(&mut self, _path: PathId) {}
 }

@@ -62,16 +62,15 @@ impl Outstanding {
         self.queue_from_head(path)
     }
 
-    /// True if a chunk may also be sent on another path than `covered`: it is in flight there, sent
-    /// once only, and has no copy.
+    /// True if the role of a path lets a chunk be sent there, too: it is in flight on `covered`,
+    /// sent once only, and has no copy.
     pub(crate) fn may_copy(&self, tsn: Tsn, covered: PathId) -> bool {
-        self.get(tsn).is_some_and(|sent| sent.transmissions == 1)
-            && self.may_copy_overdue(tsn, covered)
+        self.get(tsn).is_some_and(|sent| sent.transmissions == 1) && self.is_only_on(tsn, covered)
     }
 
-    /// The same of a chunk that is overdue, which may be a retransmission. One that was revoked may
-    /// have a copy still.
-    pub(crate) fn may_copy_overdue(&self, tsn: Tsn, covered: PathId) -> bool {
+    /// True if a chunk, which may be a retransmission, is in flight on `covered` and has no copy.
+    /// One that was revoked may have a copy still.
+    pub(crate) fn is_only_on(&self, tsn: Tsn, covered: PathId) -> bool {
         let is_alone = |s: &Sent| s.also_on.is_none();
         let is_here = |s: &Sent| s.state == TsnState::InFlight && s.path == covered;
         let has_copy = |q: &PathQueues| q.extra.find(tsn, |_| true).is_some();
