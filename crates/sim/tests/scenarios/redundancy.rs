@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use manypath_proto::{PathId, PathStats};
+use manypath_proto::config::Config;
+use manypath_proto::policy::redundant::{ChunkCopy, CopyTurn, Flights, NextLook, RedundancyPolicy};
+use manypath_proto::policy::{Factory, Needs};
+use manypath_proto::{Instant, PathId, PathStats};
 use manypath_sim::{Pair, PathSpec, QueueLimit, secs};
 
 use crate::MIB;
@@ -223,4 +226,51 @@ fn the_end_of_a_transfer_waits_for_no_slow_path() {
     }
     until_known.sort_unstable();
     assert!(until_known[2] < Duration::from_millis(10), "{until_known:?}");
+}
+
+/// A policy that chooses copies which cannot be, and wants to look again at times that are over.
+#[derive(Debug)]
+struct Nonsense {
+    asked: u32,
+}
+
+impl RedundancyPolicy for Nonsense {
+    fn needs(&self) -> Needs {
+        Needs { copies: true, ..Needs::default() }
+    }
+
+    fn copy(&mut self, _now: Instant, _turn: CopyTurn, flights: &dyn Flights) -> Option<ChunkCopy> {
+        self.asked += 1;
+        let acked = flights.cum_tsn_ack_point();
+        let awaited = flights.awaited()?;
+        let never_sent = acked.add(1 << 20);
+        let (tsn, on) = match self.asked % 5 {
+            0 => (acked, PathId(1)),
+            1 => (never_sent, PathId(1)),
+            2 => (awaited.tsn, awaited.path),
+            3 => (awaited.tsn, PathId(77)),
+            _ => {
+                let full = flights.paths().find(|path| !flights.has_room(path.id))?;
+                (awaited.tsn, full.id)
+            }
+        };
+        Some(ChunkCopy { tsn, on, asks_for_sack: true })
+    }
+
+    fn next_look(&mut self, now: Instant, _flights: &dyn Flights) -> Option<NextLook> {
+        Some(NextLook::At(now))
+    }
+}
+
+#[test]
+fn copies_that_cannot_be_are_ignored() {
+    let mut config = Config::build("rfc9260", "cmt-pf", &[]).expect("a preset");
+    config.redundancy =
+        Factory::<dyn RedundancyPolicy>::new("nonsense", |_| Box::new(Nonsense { asked: 0 }))
+            .expect("a name");
+    let mut t = Pair::two_paths("cmt-pf").config_a(config).loss(0.01).connect();
+    t.a.send_file(MIB);
+    t.run_to_end(secs(100));
+    assert_eq!(t.z.received_bytes(), MIB);
+    assert_eq!(redundant(&t.a.paths()), [0, 0]);
 }
