@@ -156,11 +156,13 @@ pub mod policy {
         Exit, Flight, HeartbeatRules, LossRecovery, PathFacts, PathVerdict, ReportScope, Rfc9260,
         RoomRules, Rules, SackRules, Sfr, SfrCompares, Silence, T3Rules, T3Watches,
     };
-    pub use manypath_proto::policy::redundant::{Cover, RedundancyPolicy};
+    pub use manypath_proto::policy::redundant::{
+        ChunkCopy, CopyTurn, Cover, FlightPath, Flights, NextLook, RedundancyPolicy, SentChunk,
+    };
     pub use manypath_proto::policy::rtx::{LossCause, RtxCandidate, RtxPolicy};
     pub use manypath_proto::policy::sched::Scheduler;
     pub use manypath_proto::policy::stream_sched::{DEFAULT_PRIORITY, StreamScheduler, Turn};
-    pub use manypath_proto::policy::{Factory, PolicyCx};
+    pub use manypath_proto::policy::{Factory, Needs, PolicyCx};
 }
 
 /// Key management: where the keys of protected associations come from.
