@@ -1,5 +1,5 @@
 //! Sends over two loopback paths with a scheduler, a congestion control and a loss
-//! recovery of its own.
+//! recovery of its own, and simulates transfers with a redundancy policy of its own.
 //!
 //! See README.md.
 
@@ -7,14 +7,18 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use manypath::policy::{
-    AckFacts, CongestionControl, Factory, Flight, Limits, LossRecovery, PathFacts, PathVerdict,
-    PolicyCx, Rules, Scheduler, Sfr, Window,
+    AckFacts, ChunkCopy, CongestionControl, CopyTurn, Factory, Flight, FlightPath, Flights, Limits,
+    LossRecovery, Needs, NextLook, PathFacts, PathVerdict, PolicyCx, RedundancyPolicy, Rules,
+    Scheduler, SentChunk, Sfr, Window,
 };
 use manypath::{
-    BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, PathId, Security, SendOptions,
+    BindTo, Bytes, Config, ConnectTarget, Endpoint, EndpointOptions, Instant, PathId, Security,
+    SendOptions,
 };
+use manypath_sim::{Pair, PathSpec, secs};
 
 /// How often each policy was asked.
 #[derive(Debug, Default)]
@@ -22,6 +26,9 @@ struct Asked {
     scheduler: AtomicU64,
     congestion_control: AtomicU64,
     recovery: AtomicU64,
+    /// Copies that the redundancy policy chose, before new data and when idle.
+    overdue: AtomicU64,
+    idle: AtomicU64,
 }
 
 /// The ratio of the bytes in flight on the two paths.
@@ -119,6 +126,154 @@ impl LossRecovery for Patient {
     }
 }
 
+/// Sends chunks that are late on one path again on another. It decides as manypath's `late` does,
+/// so that the program can compare the two.
+#[derive(Debug)]
+struct Rescue {
+    asked: Arc<Asked>,
+}
+
+impl Rescue {
+    /// Copies are this many bytes and 2 % of what was acknowledged, at most.
+    const BYTES_MAX: u64 = 512 * 1024;
+
+    /// A chunk is overdue if it is under way for this long while the receiver waits: two round-trip
+    /// times, but 50 ms at least.
+    fn patience(path: &FlightPath) -> Option<Duration> {
+        Some((2 * path.srtt?).max(Duration::from_millis(50)))
+    }
+
+    /// The path of the chunk that the receiver waits for, and when that chunk is overdue.
+    fn stall(flights: &dyn Flights) -> Option<(FlightPath, Instant)> {
+        let awaited = flights.awaited()?;
+        let slow = flights.path(awaited.path)?;
+        let quiet_since = flights.last_progress().min(slow.last_active);
+        Some((slow, awaited.sent_at.max(quiet_since) + Rescue::patience(&slow)?))
+    }
+
+    /// The receiver waits for what a path does not deliver: its first chunk without a copy goes on
+    /// the fastest of the other paths.
+    fn overdue(now: Instant, flights: &dyn Flights) -> Option<(SentChunk, PathId)> {
+        let (slow, overdue_at) = Rescue::stall(flights)?;
+        let free = flights.paths().filter(|path| path.usable && flights.has_room(path.id));
+        let others = free.filter(|path| path.id != slow.id);
+        let on = others.min_by_key(|path| path.srtt.unwrap_or(Duration::MAX))?.id;
+        let chunk = flights.find_on(slow.id, &mut |chunk| flights.is_alone(chunk))?;
+        let is_overdue = now >= overdue_at && now >= chunk.sent_at + Rescue::patience(&slow)?;
+        is_overdue.then_some((chunk, on))
+    }
+
+    /// The fastest path has nothing to send: it takes the lowest TSN of those that slower paths
+    /// deliver later, or should have delivered by now.
+    fn late(now: Instant, flights: &dyn Flights) -> Option<(SentChunk, PathId)> {
+        let measured = || flights.paths().filter_map(|path| Some((path.srtt?, path)));
+        let free = measured().filter(|(_, path)| path.usable && flights.has_room(path.id));
+        let (fast_rtt, fast) = free.min_by_key(|(srtt, _)| *srtt)?;
+        let mut chunks = Vec::new();
+        for (slow_rtt, slow) in measured().filter(|(srtt, _)| *srtt > fast_rtt) {
+            let margin = slow.rtt_variation.min(slow_rtt / 3);
+            let settled = slow.estimate.filter(|estimate| estimate.is_settled);
+            let mut bytes = 0;
+            chunks.extend(flights.find_on(slow.id, &mut |chunk| {
+                bytes += chunk.size;
+                let usual = chunk.sent_at + slow_rtt;
+                // A full path delivers one chunk after the other, at its rate.
+                let drained = settled.map_or(usual, |estimate| now + estimate.time_of(bytes));
+                let is_sooner_by_fast = usual.max(drained) > now + fast_rtt + margin.min(fast_rtt);
+                let is_late = usual + margin < now || is_sooner_by_fast;
+                is_late && chunk.is_first && flights.is_alone(chunk)
+            }));
+        }
+        let base = flights.cum_tsn_ack_point();
+        let first = chunks.into_iter().min_by_key(|chunk| chunk.tsn.distance_from(base))?;
+        Some((first, fast.id))
+    }
+}
+
+impl RedundancyPolicy for Rescue {
+    fn needs(&self) -> Needs {
+        Needs { copies: true, ..Needs::default() }
+    }
+
+    fn copy(&mut self, now: Instant, turn: CopyTurn, flights: &dyn Flights) -> Option<ChunkCopy> {
+        if flights.bytes_copied() >= Rescue::BYTES_MAX + flights.bytes_acked() / 50 {
+            return None;
+        }
+        let (found, count) = match turn {
+            CopyTurn::BeforeNewData => (Rescue::overdue(now, flights), &self.asked.overdue),
+            CopyTurn::Idle => (Rescue::late(now, flights), &self.asked.idle),
+        };
+        let (chunk, on) = found?;
+        count.fetch_add(1, Ordering::Relaxed);
+        Some(ChunkCopy { tsn: chunk.tsn, on, asks_for_sack: true })
+    }
+
+    fn next_look(&mut self, now: Instant, flights: &dyn Flights) -> Option<NextLook> {
+        let (slow, overdue_at) = Rescue::stall(flights)?;
+        Some(match now < overdue_at {
+            true => NextLook::At(overdue_at),
+            false => NextLook::Paced { except: slow.id },
+        })
+    }
+}
+
+/// A run of the simulator.
+#[derive(Debug, PartialEq)]
+struct Run {
+    /// Stands for every packet of the run, and its time.
+    trace_hash: u64,
+    seconds: f64,
+    copies: u64,
+}
+
+/// Sends 4 MB over two paths, of which the one with the longer delay is silent for a while.
+fn simulate(config: &Config, seed: u64) -> Run {
+    let path = |ms| PathSpec::new().rate_mbps(20.0).delay_ms(ms).loss(0.001);
+    let paths = Pair::paths("adaptive", vec![path(5.0), path(60.0)]);
+    let mut t = paths.profile("fast").config_a(config.clone()).seed(seed).connect();
+    t.a.send_file(4_000_000);
+    t.run_for(Duration::from_millis(700));
+    t.net.path(1).cut_for(Duration::from_millis(300));
+    let result = t.run_to_end(secs(60)).result();
+    assert!(result.completed, "seed {seed}: {result:?}");
+    let copies = t.a.paths().iter().map(|path| path.counters.redundant_chunks_sent).sum();
+    Run { trace_hash: t.net.trace_hash(), seconds: t.net.now().as_secs_f64(), copies }
+}
+
+/// Simulates transfers with the program's redundancy policy and with manypath's: they are equal,
+/// packet by packet.
+fn compare_redundancy(asked: &Arc<Asked>) -> Result<(), Box<dyn Error>> {
+    let late = Config::build("fast", "adaptive", &[])?;
+    let off = Config::build("fast", "adaptive", &[("redundancy".into(), "off".into())])?;
+    let mut rescue = late.clone();
+    let counters = Arc::clone(asked);
+    rescue.redundancy = Factory::<dyn RedundancyPolicy>::new("rescue", move |_| {
+        Box::new(Rescue { asked: Arc::clone(&counters) })
+    })?;
+    assert_eq!(late.redundancy.name(), "late", "the policy to compare with");
+
+    let (mut copies, mut without_seconds, mut seconds) = (0, 0.0, 0.0);
+    for seed in 1..=5 {
+        let (with, own) = (simulate(&late, seed), simulate(&rescue, seed));
+        assert_eq!(own, with, "seed {seed}: its own policy and late");
+        let without = simulate(&off, seed);
+        assert_eq!(without.copies, 0);
+        (copies, seconds) = (copies + own.copies, seconds + own.seconds);
+        without_seconds += without.seconds;
+    }
+    println!(
+        "redundancy = {}: {copies} copies in 5 runs of {:.2} s, {:.2} s without; each run equal to late's",
+        rescue.redundancy,
+        seconds / 5.0,
+        without_seconds / 5.0
+    );
+    let chosen = [&asked.overdue, &asked.idle].map(|count| count.load(Ordering::Relaxed));
+    assert!(chosen.iter().all(|&count| count > 0), "copies of both kinds: {chosen:?}");
+    assert!(copies > 0 && copies <= chosen.iter().sum(), "{copies} copies of {chosen:?}");
+    assert!(seconds < without_seconds, "{seconds} s with copies, {without_seconds} s without");
+    Ok(())
+}
+
 /// An endpoint with a path for each of two loopback addresses.
 fn endpoint(config: Config, accept: bool) -> Result<Endpoint, Box<dyn Error>> {
     let addresses: [IpAddr; 2] = [[127, 0, 0, 1].into(), [127, 0, 0, 2].into()];
@@ -131,8 +286,10 @@ fn endpoint(config: Config, accept: bool) -> Result<Endpoint, Box<dyn Error>> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let fast = Config::build("fast", "cmt-pf", &[])?;
     let asked = Arc::new(Asked::default());
+    compare_redundancy(&asked)?;
+
+    let fast = Config::build("fast", "cmt-pf", &[])?;
 
     let mut config = fast.clone();
     let counters = Arc::clone(&asked);
