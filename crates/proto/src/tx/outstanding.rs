@@ -45,7 +45,8 @@ pub(super) struct PathQueues {
     pub(super) rack: Rack,
     /// The latest losses.
     pub(super) episode: Episode,
-    /// Transmissions on the path beside those that the records of chunks speak of.
+    /// Second transmissions of chunks on this path. The record of each chunk describes its other
+    /// transmission.
     pub(super) extra: SecondTransmissions,
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct Outstanding {
     pub(super) queues: Vec<PathQueues>,
     /// Gap-acknowledged TSNs.
     pub(super) acked: TsnRanges,
-    /// Of these, what the receiver promised to keep: their payload is released.
+    /// The part of `acked` that the receiver promised to keep (NR-SACK). Its payload is released.
     pub(super) kept: TsnRanges,
     pub(super) flight_user_bytes: usize,
     pub(super) user_bytes: usize,
@@ -70,23 +71,24 @@ pub(crate) struct Outstanding {
     pub(super) counts_lost: bool,
     /// The pipes of all paths count against the window of each (`combined_window`).
     pub(super) combines: bool,
-    /// A pseudo-cumack stays with its path when the chunk is sent again on another one (CUC, not
-    /// CUCv2).
+    /// With CUC, not CUCv2: a pseudo-cumack stays with its path when its chunk is retransmitted on
+    /// another path.
     pub(super) edges_stay: bool,
-    /// A chunk was once in flight on two paths. Until then no path has anything `extra`.
+    /// True once any chunk has been in flight on two paths. Until then every path's `extra` is
+    /// empty.
     pub(super) has_extra: bool,
     pub(super) doubts: Doubts,
-    /// The highest TSN that the latest SACK with news newly acknowledged, or one gap-acknowledged
-    /// since.
+    /// The highest TSN acknowledged by the latest SACK that acknowledged anything new, or a higher
+    /// one gap-acknowledged since.
     pub(super) newest: Option<Tsn>,
-    /// The cumulative TSN ack of the newest acknowledgement that spoke of gaps: that of SHUTDOWN
-    /// does not.
+    /// The cumulative TSN ack of the newest acknowledgement that could report gaps. SHUTDOWN
+    /// cannot.
     pub(super) newest_report: Tsn,
-    /// The highest TSN that the latest SACK reported. A receiver that drops TSNs again for want of
-    /// room (RFC 9260 §6.2) is seen by it at once, and in `acked` only once the cumulative TSN ack
+    /// The highest TSN that the latest SACK reported. It falls as soon as a receiver reneges (drops
+    /// TSNs for want of room, RFC 9260 §6.2). `acked` follows only when the cumulative TSN ack
     /// moves.
     pub(super) reported_up_to: Tsn,
-    /// When a SACK last had hardly room for more gap ack blocks, so that some may be missing.
+    /// When the latest SACK arrived that was nearly full, so that gap ack blocks may be missing.
     pub(super) full_report_at: Option<Instant>,
     /// The latest TSN that was skipped to test the peer's acknowledgements.
     pub(super) skipped: Option<Tsn>,
@@ -222,8 +224,8 @@ impl Outstanding {
         tsn
     }
 
-    /// `tsn` was not sent, although it counts as sent: windows grow past it, and the next one is
-    /// timed.
+    /// Notes that `tsn` was skipped: it counts as sent, so windows grow past it, and the RTT is
+    /// measured by the next TSN.
     pub(crate) fn note_skipped(&mut self, tsn: Tsn) {
         self.skipped = Some(tsn);
         self.queues.iter_mut().for_each(|queue| {
@@ -236,7 +238,7 @@ impl Outstanding {
         let Some(old) = self.get(tsn).map(|s| s.path) else { return };
         let queue = &mut self.queues[old.index()];
         if old != path && !self.edges_stay {
-            // Another chunk is now the first of this path.
+            // The path's lowest unacknowledged chunk may be another one now.
             queue.pseudo_cumacks.forget();
         }
         if queue.rtt_probe == Some(tsn) {
@@ -289,8 +291,8 @@ impl Outstanding {
         self.queues[path.index()].flight.is_in_order()
     }
 
-    /// A gap-acknowledged chunk that the receiver dropped again is in flight once more, so that
-    /// T3-rtx or missing reports recover it (RFC 9260 §6.2.1, D iii).
+    /// Puts a gap-acknowledged chunk that the receiver dropped back in flight, so that T3-rtx or
+    /// missing reports recover it (RFC 9260 §6.2.1, D iii).
     pub(super) fn revoke(&mut self, tsn: Tsn, keeps_reports: bool) {
         let Some(path) = self.get(tsn).map(|s| s.path) else { return };
         let queue = &mut self.queues[path.index()].flight;
@@ -300,17 +302,17 @@ impl Outstanding {
         }
     }
 
-    /// True if all that is in flight on a path lies above everything that the peer reports: it may
-    /// have had no room for it. What lies below, it would have taken.
+    /// True if all chunks in flight on a path lie above the highest TSN that the peer reported. The
+    /// peer may then have dropped them for want of room; lower ones it would have kept.
     pub(crate) fn is_beyond_received(&self, path: PathId) -> bool {
         let highest = self.reported_up_to;
-        // What is in flight elsewhere, too, was not sent for want of room.
+        // Second transmissions never probe a closed window.
         let has_extra = !self.queues[path.index()].extra.is_empty();
         !has_extra && self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))
     }
 
-    /// The chunks in flight that were last sent on `path`, as a tail-loss probe repeats them: as
-    /// many as fit into `room` bytes, and at least one if there is any.
+    /// The chunks last sent on `path` that a tail-loss probe repeats, the latest first: as many as
+    /// fit into `room` bytes, but at least one if any is in flight.
     pub(crate) fn last_in_flight(&self, path: PathId, room: usize) -> Vec<Tsn> {
         let mut bytes = 0;
         let fits = |(tsn, sent): (Tsn, &Sent)| {
@@ -356,7 +358,8 @@ impl Outstanding {
         last.max(self.queues[path.index()].extra.latest())
     }
 
-    /// When the earliest chunk in flight on a path was sent, if it was sent once.
+    /// When the earliest chunk in flight on a path was sent; `None` if that chunk was
+    /// retransmitted.
     pub(crate) fn earliest_sent_once(&self, path: PathId) -> Option<Instant> {
         let extra = self.queues[path.index()].extra.earliest();
         let Some((_, sent)) = self.queue_from_head(path).next() else {
@@ -383,7 +386,7 @@ impl Outstanding {
         self.queues[path.index()].flight.forwards(&self.ring)
     }
 
-    /// The same, last sent first.
+    /// The chunks in flight on a path, last sent first.
     pub(super) fn queue_from_tail(&self, path: PathId) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
         self.queues[path.index()].flight.backwards(&self.ring)
     }

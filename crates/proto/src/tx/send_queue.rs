@@ -24,7 +24,7 @@ pub struct SendOptions {
 }
 
 impl Default for SendOptions {
-    /// Ordered, on stream 0.
+    /// An ordered message on stream 0.
     fn default() -> SendOptions {
         SendOptions { stream: StreamId(0), ppid: 0, unordered: false }
     }
@@ -65,9 +65,9 @@ pub(crate) struct Fragment {
     pub(crate) stream: StreamId,
     pub(crate) flags: DataFlags,
     pub(crate) kind: DataKind,
-    /// The number of the message in its stream; of a DATA chunk, the lower 16 bits are its SSN.
+    /// The message's number in its stream. In a DATA chunk, its lower 16 bits are the SSN.
     pub(crate) mid: Mid,
-    /// The PPID; but behind the first fragment of I-DATA, the FSN.
+    /// The PPID; in I-DATA fragments after the first, the FSN.
     pub(crate) ppid_or_fsn: u32,
 }
 
@@ -91,11 +91,11 @@ struct Queued {
     payload: Bytes,
     options: SendOptions,
     queued_at: Instant,
-    /// Once its first fragment was cut.
+    /// The message's number, known once its first fragment was cut.
     mid: Option<Mid>,
-    /// Fragments that were cut; it wraps around.
+    /// Number of fragments cut so far; it wraps around.
     cut: u32,
-    /// It leaves unprotected, as there are no keys yet.
+    /// True if the message leaves unprotected, because there are no keys yet.
     in_plain: bool,
 }
 
@@ -105,14 +105,14 @@ impl Queued {
     }
 }
 
-/// Messages that wait: in the order they were given, over all streams, or a queue for each stream,
-/// if a scheduler chooses among these. Urgent ones come first.
+/// Messages that wait. All are in one queue in the order they were given, or each stream has a
+/// queue and a scheduler chooses among them. Urgent messages leave first.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueue {
-    /// Unless there are `lanes`.
+    /// The only queue; unused if there are `lanes`.
     messages: VecDeque<Queued>,
     lanes: Option<Box<Lanes>>,
-    /// Of the key management. They are not the user's data.
+    /// Messages of the key management, which are not user data.
     urgent: VecDeque<Queued>,
     /// Only urgent messages may leave.
     is_held: bool,
@@ -172,7 +172,7 @@ impl SendQueue {
         self.next_message().map(|m| m.queued_at)
     }
 
-    /// Queues a message that leaves before all others, but for one that has begun to leave.
+    /// Queues a message that leaves before all others, except one that has begun to leave.
     pub(crate) fn push_urgent(&mut self, options: SendOptions, payload: Bytes, in_plain: bool) {
         let queued_at = Instant::ZERO; // its age is of no interest
         self.urgent.push_back(Queued { in_plain, ..Queued::new(queued_at, options, payload) });
@@ -184,12 +184,12 @@ impl SendQueue {
         self.front().is_some_and(|m| m.in_plain)
     }
 
-    /// Lets only urgent messages leave, or all again.
+    /// Holds back all but urgent messages, or releases them.
     pub(crate) fn hold(&mut self, is_held: bool) {
         self.is_held = is_held;
     }
 
-    /// The message of the next fragment, of those that are not urgent.
+    /// The next message that is not urgent.
     #[inline]
     fn next_message(&self) -> Option<&Queued> {
         match &self.lanes {
@@ -198,7 +198,7 @@ impl SendQueue {
         }
     }
 
-    /// The queue of the next fragment.
+    /// True if the next fragment is of an urgent message.
     #[inline]
     fn is_urgent_next(&self) -> bool {
         !self.urgent.is_empty() && self.unfinished().is_none()
@@ -215,7 +215,7 @@ impl SendQueue {
         }
     }
 
-    /// All messages are in one queue, and may leave: mostly so, and then it costs little.
+    /// True if all messages are in one queue and may leave. This is the common case, and cheap.
     #[inline]
     fn is_simple(&self) -> bool {
         self.lanes.is_none() && self.urgent.is_empty() && !self.is_held
@@ -251,13 +251,13 @@ impl SendQueue {
         self.front().map(|m| m.payload.len().min(limit))
     }
 
-    /// The packet at hand takes no more new data.
+    /// True if the current packet takes no more new data.
     #[inline]
     pub(crate) fn ends_packet(&self) -> bool {
         self.lanes.as_ref().is_some_and(|lanes| lanes.ends_packet())
     }
 
-    /// A packet is complete.
+    /// Tells the scheduler that a packet is complete.
     #[inline]
     pub(crate) fn packet_ended(&mut self) {
         if let Some(lanes) = &mut self.lanes {
@@ -300,7 +300,7 @@ impl SendQueue {
     }
 }
 
-/// The numbers of the next messages of each stream, ordered and unordered.
+/// The next message number of each stream: one for ordered, one for unordered messages.
 #[derive(Debug, Default)]
 struct Numbers(Vec<[Mid; 2]>);
 

@@ -27,8 +27,8 @@ impl Outstanding {
         self.listed += 1;
     }
 
-    /// Counts a chunk as waiting no longer, if it did; the caller sets its new state. A new chunk
-    /// is in the same state before its first transmission, but was never counted.
+    /// Takes a chunk out of the count of waiting chunks, if it was counted; the caller sets its new
+    /// state. A new chunk is in state `Marked` until its first transmission, but is not counted.
     pub(crate) fn unmark(&mut self, tsn: Tsn) {
         let is_waiting = |s: &&Sent| s.state == TsnState::Marked;
         let waiting = self.get(tsn).filter(is_waiting);
@@ -72,8 +72,8 @@ impl Outstanding {
         self.mark(tsn, LossCause::FastRetransmit);
     }
 
-    /// Takes what is in flight on a path in packets of more than `len` bytes for lost: they do not
-    /// pass.
+    /// Marks as lost all chunks in flight on a path in IP packets of more than `len` bytes, which
+    /// the path does not carry.
     pub(crate) fn mark_larger(&mut self, path: PathId, len: usize) {
         let is_larger = |(_, sent): &(Tsn, &Sent)| usize::from(sent.packet_len) > len;
         let larger: Vec<Tsn> =
@@ -83,7 +83,7 @@ impl Outstanding {
         }
     }
 
-    /// T3-rtx of a path expired with chunks that wait already: they are lost by it, too.
+    /// Counts the chunks that already wait for retransmission as lost by a T3-rtx expiry, too.
     pub(crate) fn time_out_waiting(&mut self, path: PathId) {
         let waiting = |s: &&mut Sent| s.path == path && s.state == TsnState::Marked;
         for sent in self.ring.iter_mut().filter(waiting) {

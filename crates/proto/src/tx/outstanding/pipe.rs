@@ -1,9 +1,9 @@
-//! The pipe of a path (mTCP paper, section 3.1.2): what is in flight there and, with
-//! `pipe_accounting`, what it lost and is not acknowledged yet.
+//! The pipe of a path (mTCP paper, section 3.1.2): the bytes in flight there and, with
+//! `pipe_accounting`, the bytes lost there and not acknowledged yet.
 //!
-//! A lost chunk leaves the pipe when it is acknowledged, on whatever path it was sent
-//! again, or when the path times out. So T3-rtx runs while anything is in the pipe: if nothing is
-//! in flight, only that makes room.
+//! A lost chunk leaves the pipe when it is acknowledged, whichever path carried the retransmission,
+//! or when the path times out. So T3-rtx runs while the pipe holds anything: with nothing in
+//! flight, only the timeout makes room.
 
 use manypath_wire::Tsn;
 
@@ -34,8 +34,8 @@ impl Outstanding {
         InUse { flight_size, pipe, counted: self.counted(path) }
     }
 
-    /// Bytes that count against the congestion window of a path: its pipe, and with
-    /// `combined_window` those of the others.
+    /// Bytes that count against the congestion window of a path: its pipe, or with
+    /// `combined_window` the pipes of all paths.
     pub(crate) fn counted(&self, path: PathId) -> usize {
         if self.combines { self.pipe_of_all() } else { self.pipe(path) }
     }
@@ -60,14 +60,15 @@ impl Outstanding {
         }
         let Some(sent) = self.get_mut(tsn) else { return };
         let (bit, path, size) = (bit_of(sent.path), sent.path, sent.size());
-        // A path that loses a chunk twice without a timeout, which only MFR finds, counts it once.
+        // MFR alone can find a chunk lost twice on one path without a timeout. The chunk counts
+        // once.
         if sent.lost_on & bit == 0 {
             sent.lost_on |= bit;
             self.queues[path.index()].lost_bytes += size;
         }
     }
 
-    /// A chunk is acknowledged: what was lost of it has left the network, too.
+    /// Takes an acknowledged chunk out of the pipes of all paths that lost a transmission of it.
     pub(crate) fn settle_lost(&mut self, tsn: Tsn) {
         let Some(sent) = self.get_mut(tsn) else { return };
         let (paths, size) = (std::mem::take(&mut sent.lost_on), sent.size());
@@ -78,7 +79,7 @@ impl Outstanding {
         }
     }
 
-    /// A timeout empties the pipe of its path: what it lost counts no longer.
+    /// Empties the lost part of a path's pipe after a timeout.
     pub(crate) fn forget_lost(&mut self, path: PathId) {
         if std::mem::take(&mut self.queues[path.index()].lost_bytes) > 0 {
             self.ring.iter_mut().for_each(|sent| sent.lost_on &= !bit_of(path));
@@ -91,8 +92,8 @@ impl Outstanding {
         self.chunks_in_flight(path) > 0 || self.queues[path.index()].lost_bytes > 0
     }
 
-    /// True if a path has nothing in flight and a lost chunk that still counts there waits for
-    /// retransmission: no acknowledgement will make room for it.
+    /// True if a path has nothing in flight, but a lost chunk that waits for retransmission still
+    /// fills its pipe: no acknowledgement will make room for the chunk.
     pub(crate) fn is_pipe_lost(&self, path: PathId) -> bool {
         let waits = |s: &Sent| s.state == TsnState::Marked && s.lost_on & bit_of(path) != 0;
         let is_lost = self.queues[path.index()].lost_bytes > 0 && self.chunks_in_flight(path) == 0;

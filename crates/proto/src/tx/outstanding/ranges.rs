@@ -55,7 +55,7 @@ impl TsnRanges {
 
     /// Removes everything up to and including `tsn`.
     pub(crate) fn remove_up_to(&mut self, tsn: Tsn) {
-        // Mostly there is nothing.
+        // In most calls nothing is removed.
         if self.ranges.first().is_none_or(|r| r.first.gt(tsn)) {
             return;
         }

@@ -56,8 +56,8 @@ pub(crate) struct Sent {
     pub(crate) sent_at: Instant,
     /// Numbers all transmissions of the association in their order.
     pub(crate) order: u64,
-    /// With `pipe_accounting`: the paths, a bit each, that lost a transmission which still counts
-    /// there.
+    /// With `pipe_accounting`: one bit for each path that lost a transmission of this chunk which
+    /// still counts in the path's pipe.
     pub(crate) lost_on: u32,
     /// While it is in flight: the chunks sent before and after it on the same path.
     pub(crate) prev: Option<Tsn>,
@@ -134,7 +134,7 @@ impl Ring {
         self.chunks.iter()
     }
 
-    /// The same, to change them.
+    /// The chunks, lowest TSN first, to change them.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sent> + '_ {
         self.chunks.iter_mut()
     }

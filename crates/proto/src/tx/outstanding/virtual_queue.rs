@@ -16,8 +16,8 @@ pub(crate) struct VirtualQueue {
     chunks_in_flight: usize,
     /// The chunk that was last put back at its place in the order of transmission.
     placed: Option<Tsn>,
-    /// Since it was last empty the queue got a chunk back that the receiver dropped, behind those
-    /// sent later.
+    /// A revoked chunk was put back at the tail, behind chunks sent later. Cleared when the queue
+    /// is empty.
     has_revoked: bool,
 }
 
@@ -55,7 +55,7 @@ impl VirtualQueue {
         !self.has_revoked
     }
 
-    /// Adds a chunk, new to the ring too, that was sent last, and returns its TSN.
+    /// Adds a chunk that was sent last and is not in the ring yet. Returns its TSN.
     pub(crate) fn push_new(&mut self, ring: &mut Ring, mut sent: Sent) -> Tsn {
         let tsn = ring.next_tsn();
         let size = sent.size();
@@ -71,7 +71,7 @@ impl VirtualQueue {
         self.link(ring, tsn, self.tail, None)
     }
 
-    /// Adds a chunk of the path that the receiver dropped again. Returns its user bytes.
+    /// Adds a revoked chunk of the path at the tail. Returns its user bytes.
     pub(crate) fn push_revoked(&mut self, ring: &mut Ring, tsn: Tsn) -> usize {
         self.has_revoked = true;
         self.push(ring, tsn)
@@ -89,9 +89,9 @@ impl VirtualQueue {
         self.link(ring, tsn, before, after)
     }
 
-    /// The last chunk that was sent before the transmission `order`. It is looked for from the tail
-    /// backwards and, since one often comes after the other, forwards from where the last one was
-    /// placed.
+    /// The last chunk sent before the transmission `order`. The search goes backwards from the tail
+    /// and, in step with that, forwards from the chunk placed last: chunks that are put back often
+    /// follow one another.
     fn last_before(&self, ring: &Ring, path: PathId, order: u64) -> Option<Tsn> {
         let here = |s: &&Sent| s.state == TsnState::InFlight && s.path == path && s.order < order;
         let before = |tsn: &Tsn| ring.get(*tsn).filter(here).is_some();
@@ -114,8 +114,8 @@ impl VirtualQueue {
         }
     }
 
-    /// Puts a chunk, which does not wait for retransmission, in flight between two neighbours, if
-    /// it has them. Returns its user bytes.
+    /// Puts a chunk that is not marked in flight between its neighbours, if it has any. Returns its
+    /// user bytes.
     fn link(
         &mut self,
         ring: &mut Ring,
@@ -169,7 +169,8 @@ impl VirtualQueue {
         user
     }
 
-    /// Counts a transmission in the flight size. Those that no record speaks of count too.
+    /// Counts a transmission in the flight size. Second transmissions, which have no record, count
+    /// too.
     pub(crate) fn count(&mut self, size: usize) {
         self.flight_size += size;
         self.chunks_in_flight += 1;
@@ -181,8 +182,8 @@ impl VirtualQueue {
         self.chunks_in_flight -= 1;
     }
 
-    /// Checks what must always hold; `extra` are the bytes and the number of transmissions that
-    /// count and are not in the queue. Returns the user bytes of the chunks.
+    /// Checks what must always hold. `extra` has the bytes and the number of transmissions that
+    /// count but are not in the queue. Returns the user bytes of the chunks.
     pub(crate) fn check(&self, ring: &Ring, path: PathId, extra: (usize, usize)) -> usize {
         let (mut size, mut chunks) = extra;
         let (mut user, mut last) = (0, None);

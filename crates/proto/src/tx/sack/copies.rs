@@ -1,25 +1,25 @@
 //! DATA chunks in flight on several paths at once.
 //!
-//! The record of a chunk speaks of one transmission. If the chunk is sent on a second path as well,
-//! that path's queue keeps the other transmission, the copy, in its `extra`. The rest of `tx` asks
-//! `extra` a few questions (how much, since when, under way elsewhere?), and does not know who
-//! sends copies, and why.
+//! The record of a chunk describes one transmission. If the chunk is sent on a second path as well,
+//! that path's queue keeps the second transmission, the copy, in its `extra`. The rest of `tx` asks
+//! `extra` how many bytes it holds and since when, and does not know who sends copies, or why.
 //!
-//! A chunk that is sent on a second path has two transmissions, and a SACK does not say which of
-//! them arrived. Each counts in the flight size of its own path until it is settled:
+//! A SACK acknowledges a chunk with two transmissions without saying which of them arrived. Each
+//! counts in the flight size of its own path until it is settled:
 //!
-//! - A SACK that came in on one of the two paths and acknowledges the chunk is the answer to that
-//!   path's transmission, for a receiver answers where the data came from (RFC 9260 §6.4).
-//! - If it came in too soon to be that, something else drew it, such as a duplicate, and the other
-//!   transmission arrived. If the chunk was retransmitted, it leaves both open.
-//! - A SACK that came in on another path leaves both open.
-//! - The report of a duplicate TSN settles what is open: both arrived.
-//! - What is open is settled, too, once something sent later on the same path arrives: a
-//!   transmission that the SACK left open is taken for arrived; one that lost the race has missing
-//!   reports of its own.
-//! - T3-rtx of the path.
+//! - A SACK that arrives on one of the two paths and acknowledges the chunk settles that path's
+//!   transmission, because a receiver answers where the data came from (RFC 9260 §6.4).
+//! - A SACK that arrives there sooner than that path's shortest RTT allows answers something else,
+//!   such as a duplicate. It settles the other transmission, or neither if the chunk was
+//!   retransmitted.
+//! - A SACK that arrives on a third path settles neither.
+//! - The report of a duplicate TSN settles the open transmission: both arrived.
+//! - The acknowledgement of something sent later on the same path also settles an open
+//!   transmission. If a SACK left both open, the transmission counts as arrived. If the other one
+//!   arrived first, it gets a missing report.
+//! - T3-rtx of the path takes its open transmissions for lost.
 //!
-//! So a path that is silent runs into its timeout, though all of its data arrives by the other one.
+//! A silent path therefore times out even if all of its data arrives on the other path.
 
 use std::collections::BTreeSet;
 
@@ -78,7 +78,7 @@ impl Outstanding {
             && !self.queues.iter().any(has_copy)
     }
 
-    /// Sends a chunk that is in flight on another path on `path`, too.
+    /// Sends a chunk on `path` that is also in flight on another path.
     pub(crate) fn copy(&mut self, tsn: Tsn, path: PathId, now: Instant) {
         let order = self.take_order();
         self.has_extra = true;
@@ -92,7 +92,7 @@ impl Outstanding {
         queue.insert_copy(Transmission { tsn, order, sent_at: now, size, claim, missing_reports });
     }
 
-    /// A chunk with a copy was acknowledged for the first time.
+    /// Acts on the first acknowledgement of a chunk that has a copy.
     #[cold] // mostly never called: its caller must stay small
     pub(super) fn acked_on_either(
         &mut self,
@@ -160,7 +160,7 @@ impl Outstanding {
         }
     }
 
-    /// A transmission is taken for arrived.
+    /// Counts a transmission as arrived.
     fn settle(&mut self, path: PathId, order: u64, digest: &mut SackDigest) {
         let earliest = self.earliest_order(path);
         if let Some(copy) = self.queues[path.index()].remove_copy(order) {
@@ -168,8 +168,8 @@ impl Outstanding {
         }
     }
 
-    /// Transmissions of all paths that are not settled. Each is of a chunk that is in flight
-    /// elsewhere, too, or was acknowledged.
+    /// Number of unsettled second transmissions on all paths. The chunk of each is in flight on
+    /// another path too, or was acknowledged.
     #[cold] // mostly never called: its caller must stay small
     pub(crate) fn extra_in_flight(&self) -> usize {
         self.queues.iter().map(|q| q.extra.len()).sum()
@@ -180,7 +180,7 @@ impl Outstanding {
         self.queues.iter().any(|q| !q.extra.is_empty())
     }
 
-    /// A SACK with duplicates was overtaken. Returns whether it settles anything.
+    /// Settles copies by the duplicates of an overtaken SACK. Returns false if no copy was open.
     #[cold]
     pub(super) fn settle_by_overtaken(
         &mut self,
@@ -196,7 +196,7 @@ impl Outstanding {
         settles
     }
 
-    /// Settles what the SACK's duplicate TSNs, and what arrived of each path, tell of copies.
+    /// Settles copies by the SACK's duplicate TSNs and by what arrived on each path.
     #[cold] // mostly never called: its caller must stay small
     pub(super) fn settle_extra(
         &mut self,
@@ -232,9 +232,9 @@ impl Outstanding {
         }
     }
 
-    /// A SACK without duplicates is drawn by a packet of new data, which came in on the SACK's
-    /// path. If of all that it newly acknowledges only one chunk was ever sent there, that one came
-    /// with the packet.
+    /// Measures the RTT of a path with copies. A SACK without duplicates was drawn by new data on
+    /// the path that it took. If only one of the chunks it newly acknowledges was ever sent there,
+    /// the packet carried that chunk.
     fn measure_first_arrival(
         &mut self,
         sack: &Sack,
@@ -250,9 +250,9 @@ impl Outstanding {
         }
     }
 
-    /// A transmission on the path that the SACK came in on measures the RTT,
-    /// once per RTT. One shorter than any before is not believed, as in RACK (RFC 8985 §6.2, step
-    /// 2): something else may have drawn the SACK.
+    /// Measures the RTT by a transmission on the SACK's own path, once per RTT. A value below the
+    /// shortest RTT so far is ignored, as in RACK (RFC 8985 §6.2, step 2): something else may have
+    /// drawn the SACK.
     fn measure(
         &mut self,
         path: PathId,
@@ -275,12 +275,12 @@ impl Outstanding {
         }
     }
 
-    /// Something arrived that was sent on this path: what was sent before it arrived, too, or is
-    /// late.
+    /// Settles the copies on a path that were sent before the latest transmission known to have
+    /// arrived there: each counts as arrived, or gets a missing report.
     fn settle_overtaken(&mut self, path: PathId, threshold: u8, digest: &mut SackDigest) {
         let Some(latest) = digest.paths[path.index()].latest else { return };
         let mut from = 0;
-        // None is looked at more often than it takes reports to make it lost.
+        // Each copy is visited at most `threshold` times before it is lost.
         while let Some((&order, copy)) =
             self.queues[path.index()].extra.by_order.range_mut(from..latest).next()
         {
@@ -305,8 +305,8 @@ impl Outstanding {
         }
     }
 
-    /// A chunk was found missing on its own path: if its copy is under way, that takes its place,
-    /// and nothing needs to be retransmitted. Returns false if there is none.
+    /// Lets the copy of a missing chunk take the place of the lost transmission, so that nothing is
+    /// retransmitted. Returns false if no copy is in flight.
     #[cold] // mostly never called: its caller must stay small
     pub(crate) fn goes_on_elsewhere(&mut self, tsn: Tsn) -> bool {
         let Some(second) = self.get(tsn).and_then(|s| s.also_on) else { return false };
@@ -330,8 +330,8 @@ impl Outstanding {
         true
     }
 
-    /// A chunk is to be sent again although its copy is under way: from now on only its last
-    /// transmission counts, as of any chunk that is sent again.
+    /// Drops the copy in flight of a chunk that is about to be retransmitted. From now on only the
+    /// last transmission counts, as for any retransmitted chunk.
     pub(crate) fn forget_extra(&mut self, tsn: Tsn) {
         let Some(second) = self.get_mut(tsn).and_then(|sent| sent.also_on.take()) else { return };
         let queue = &mut self.queues[second.index()];
@@ -340,8 +340,8 @@ impl Outstanding {
         }
     }
 
-    /// T3-rtx of a path expired: its unsettled transmissions sent up to `spare_after` are lost.
-    /// Returns their number and the order of the last.
+    /// Takes the unsettled copies of a path sent up to `spare_after` for lost, because its T3-rtx
+    /// expired. Returns their number and the order of the last.
     pub(crate) fn lose_extra(
         &mut self,
         path: PathId,
@@ -383,7 +383,7 @@ impl Outstanding {
 }
 
 impl SackDigest {
-    /// Books a transmission of a chunk with two as arrived on its path.
+    /// Counts one of the two transmissions of a chunk as arrived on its path.
     fn credit(&mut self, path: PathId, copy: &Transmission, is_earliest: bool) {
         let p = &mut self.paths[path.index()];
         p.newly_acked_bytes += copy.size;

@@ -9,31 +9,31 @@ use crate::view::PathId;
 /// The pseudo-cumacks of one path.
 #[derive(Debug, Default)]
 pub(crate) struct PseudoCumacks {
-    /// CUCv2: of chunks sent once and of retransmitted ones; `None` if they are to be found. CUC
-    /// has the first of them only.
+    /// CUCv2: the pseudo-cumacks of chunks sent once and of retransmitted chunks. CUC uses only the
+    /// first. `None` means that it must be found again.
     edges: [Option<Tsn>; 2],
 }
 
 impl PseudoCumacks {
-    /// They are to be found again.
+    /// Lets all pseudo-cumacks be found again.
     pub(crate) fn forget(&mut self) {
         self.edges = [None; 2];
     }
 
-    /// Finds the one of CUC, if it is to be found: the lowest TSN of the path that is not
-    /// acknowledged, also if it waits to be sent again. It stays until it is acknowledged on that
-    /// path, or the cumulative ack reaches the path. If it is sent again on another one, that is
-    /// what CUCv2 mends.
+    /// Finds the pseudo-cumack of CUC, if it is unknown: the lowest TSN last sent on the path and
+    /// not acknowledged, waiting for retransmission or not. It stays until it is acknowledged on
+    /// that path or the cumulative ack reaches the path. A retransmission on another path does not
+    /// end it; CUCv2 corrects that.
     pub(super) fn find_one(&mut self, path: PathId, ring: &Ring) {
         if self.edges[0].is_none() {
             self.edges[0] = ring.lowest(|s| s.path == path && s.state != TsnState::Acked);
         }
     }
 
-    /// Finds those of CUCv2 that are to be found: the first chunk in flight that was sent once, and
-    /// the first retransmitted one. Until one is acknowledged it stays where it is, even if the
-    /// chunk is retransmitted on the same path: the window does not grow past a loss.
-    /// What was `skipped` to test the peer's acknowledgements is no such chunk.
+    /// Finds the unknown pseudo-cumacks of CUCv2: the first chunk in flight that was sent once, and
+    /// the first retransmitted one. Each stays until it is acknowledged, even if the chunk is
+    /// retransmitted on the same path, so that the window does not grow past a loss. A TSN
+    /// `skipped` to test the peer's acknowledgements cannot be a pseudo-cumack.
     pub(crate) fn find(&mut self, queue: &VirtualQueue, ring: &Ring, skipped: Option<Tsn>) {
         if self.edges.iter().all(Option::is_some) {
             return;
@@ -46,7 +46,7 @@ impl PseudoCumacks {
         }
     }
 
-    /// True if a TSN acknowledged on the path is one of them, which must then be found again.
+    /// True if a TSN acknowledged on the path is a pseudo-cumack, which is then found again.
     pub(super) fn passes(&mut self, tsn: Tsn) -> bool {
         let mut passes = false;
         for edge in &mut self.edges {

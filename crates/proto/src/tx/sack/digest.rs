@@ -20,18 +20,19 @@ pub(crate) struct AckRules<'a> {
     pub(crate) by: &'a Rules,
     /// Delayed ack for CMT: a SACK may count for several packets (CMT paper, Fig. 4).
     pub(crate) dac: bool,
-    /// The acknowledgement speaks of gaps. That of SHUTDOWN does not, and revokes nothing (RFC 9260
+    /// True if the acknowledgement reports gaps. SHUTDOWN does not, so it revokes nothing (RFC 9260
     /// §3.3.8).
     pub(crate) reports_gaps: bool,
-    /// It has hardly room for more gap ack blocks.
+    /// True if the SACK has hardly room for more gap ack blocks.
     pub(crate) is_full: bool,
     /// Some path is in fast recovery.
     pub(crate) in_fast_recovery: bool,
-    /// With timestamps, what the SACK echoes: the RTT of retransmissions, too, is known by that.
+    /// With timestamps, the stamp that the SACK echoes. It measures the RTT of retransmissions,
+    /// too.
     pub(crate) echo: Option<Echo>,
     /// The path on which the SACK came in.
     pub(crate) via: Option<SackArrival>,
-    /// After a timeout that was in vain, what is under way is waited for: no other path works.
+    /// No path works: after a spurious timeout, wait for what is still in flight.
     pub(crate) waits_for_late: bool,
 }
 
@@ -39,24 +40,24 @@ pub(crate) struct AckRules<'a> {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct SackArrival {
     pub(crate) path: PathId,
-    /// The shortest round-trip time measured there, if no answer can come sooner.
+    /// The shortest RTT measured on the path, if SACKs that arrive clearly sooner are not trusted.
     pub(crate) rtt_min: Option<Duration>,
 }
 
-/// So much later a busy host may answer than an idle one.
+/// How much longer a busy host may take to answer than an idle one.
 const BUSY: Duration = Duration::from_millis(5);
 
 impl SackArrival {
-    /// Two SACKs took the same path back, or paths whose round-trip times differ by little beside
-    /// the time between the two. The ways back differ by as little, unless one path is slower
-    /// there and faster on the way out.
+    /// True if both SACKs came back on one path, or on paths whose RTTs differ by at most 1/16 of
+    /// the time between them. The delays of the SACKs then differ about as little, unless one path
+    /// is slower backwards and faster forwards.
     pub(crate) fn is_alike(self, other: SackArrival, between: Duration) -> bool {
         let differ = self.rtt_min.zip(other.rtt_min).map(|(a, b)| a.abs_diff(b));
         self.path == other.path || differ.is_some_and(|differ| differ * 16 <= between)
     }
 
-    /// A SACK cannot be the answer to what was sent there this long ago, even if the shortest
-    /// round-trip time was measured with a queue on the way, or by a host that was busy.
+    /// True if a SACK came too soon to answer a transmission on this path `took` ago. Allows for a
+    /// shortest RTT that was measured with a queue on the path, or by a busy host.
     pub(super) fn is_too_soon(&self, took: Duration) -> bool {
         self.rtt_min.is_some_and(|shortest| took + BUSY < shortest * 3 / 4)
     }
@@ -84,15 +85,15 @@ pub(crate) struct SackDigest {
     /// The SACK is older than one already processed (SACKs of different paths overtake each other):
     /// its a_rwnd is out of date.
     pub(crate) stale: bool,
-    /// It says less than an earlier one beyond its highest block: it is older, or was cut to fit
-    /// its packet. The window does not open while the cumulative TSN ack point stays, so the
-    /// smaller of the two holds in either case.
+    /// An earlier SACK reported more above this one's highest block: this one is older, or was
+    /// truncated. In either case the smaller of the two a_rwnd holds, because the window does not
+    /// open while the cumulative TSN ack point stays.
     pub(crate) cut_or_stale: bool,
     pub(super) highest_newly_acked: Option<Tsn>,
     watches_earliest: bool,
     // Scratch space, kept to allocate nothing per SACK.
     pub(crate) reported: TsnRanges,
-    /// Of these, what the receiver promises to keep.
+    /// The part of `reported` that the receiver promises to keep (NR-SACK).
     pub(crate) kept: TsnRanges,
     pub(crate) scratch: TsnRanges,
     pub(crate) fresh: Vec<TsnRange>,
@@ -106,13 +107,13 @@ pub(crate) struct PathDigest {
     pub(crate) flight_before: usize,
     /// Bytes of DATA chunks acknowledged for the first time.
     pub(crate) newly_acked_bytes: usize,
-    /// Of these, bytes acknowledged by the cumulative TSN ack.
+    /// The part of these bytes acknowledged by the cumulative TSN ack.
     pub(crate) cum_acked_bytes: usize,
-    /// Of these, bytes gap-acknowledged from the pseudo-cumack on.
+    /// The part of these bytes gap-acknowledged from the pseudo-cumack on.
     pub(crate) edge_acked_bytes: usize,
-    /// Flight size before the SACK with what waits for retransmission, in bytes.
+    /// Flight size before the SACK plus the bytes that wait for retransmission.
     pub(crate) used_before: usize,
-    /// The user bytes in them.
+    /// User bytes of the newly acknowledged chunks.
     pub(crate) newly_acked_user_bytes: usize,
     /// The left edge of the path moved: its cwnd may grow (CUC; without it, the cumulative TSN ack
     /// point moved).
@@ -124,37 +125,37 @@ pub(crate) struct PathDigest {
     /// Chunks that the SACK made lost.
     pub(crate) lost: usize,
     /// Lost transmissions of chunks that are also in flight elsewhere, or have arrived there. They
-    /// are a sign of congestion as others are, but need not be sent again.
+    /// are a sign of congestion, but need no retransmission.
     pub(crate) lost_extra: usize,
-    /// The transmissions of both kinds.
+    /// The transmissions counted in `lost` and `lost_extra`.
     pub(crate) lost_chunks: Vec<LostChunk>,
     /// Order of the latest transmission among them.
     pub(crate) latest_lost: Option<u64>,
     /// The highest TSN among them.
     pub(crate) highest_lost: Option<Tsn>,
-    /// All losses of this episode have turned out to be none.
+    /// The loss episode in which all losses have turned out spurious.
     pub(crate) spurious: Option<u64>,
     /// With loss detection by time: when the next chunk will be late.
     pub(crate) late_at: Option<Instant>,
-    /// Order of the latest transmission acknowledged; of a retransmitted chunk, of its last one.
+    /// Order of the latest transmission acknowledged; for a retransmitted chunk, of its last one.
     pub(crate) latest_sent: Option<u64>,
-    /// The same, of chunks sent once only.
+    /// Order of the latest acknowledged transmission of a chunk sent once.
     pub(crate) latest: Option<u64>,
-    /// When that one was sent.
+    /// When that transmission was sent.
     pub(crate) latest_sent_at: Option<Instant>,
-    /// Chunks acknowledged for the first time that were sent on the path, or on it as well.
+    /// Number of newly acknowledged chunks of which a transmission was sent on this path.
     pub(crate) chunks_sent_here: usize,
     /// With `pmtu_discovery`: the longest packets among those acknowledged, and among those lost,
     /// in bytes.
     pub(crate) largest_acked: u16,
     pub(crate) largest_lost: u16,
-    /// Of the chunks sent here one with two transmissions, order and time of the one here, which
-    /// the SACK is an answer to.
+    /// A newly acknowledged chunk with two transmissions, if this SACK answers the one on this
+    /// path: that one's order and sending time.
     pub(super) arrived_here: Option<(u64, Instant)>,
     pub(crate) lowest: Option<Tsn>,
     /// The highest TSN gap-acknowledged for the first time.
     pub(super) highest_gap: Option<Tsn>,
-    /// The lowest TSN of the path before the SACK, if T3-rtx watches that.
+    /// The lowest unacknowledged TSN of the path before the SACK, if T3-rtx watches that TSN.
     watched: Option<Tsn>,
 }
 
@@ -168,8 +169,8 @@ pub(crate) struct LostChunk {
 }
 
 impl PathDigest {
-    /// The round-trip time of the latest chunk acknowledged that was sent once; without one, that
-    /// of the chunk that measures it for RTO.
+    /// The RTT of the latest acknowledged chunk that was sent once; without such a chunk, the RTT
+    /// that the SACK measured for RTO.
     pub(crate) fn latest_rtt(&self, now: Instant) -> Option<Duration> {
         self.latest_sent_at.map(|at| now.saturating_since(at)).or(self.rtt)
     }
@@ -189,7 +190,7 @@ impl PathDigest {
         self.note_highest_lost(tsn);
     }
 
-    /// The same of a transmission that need not be repeated.
+    /// Takes note of a lost transmission that needs no retransmission.
     pub(super) fn note_lost_extra(&mut self, lost: LostChunk) {
         self.lost_extra += 1;
         self.lost_chunks.push(lost);
@@ -203,7 +204,7 @@ impl PathDigest {
     }
 }
 
-/// A SACK that cannot be: the association is aborted (RFC 9260 §6.2.1 and §3.3.4).
+/// An invalid SACK: the association is aborted (RFC 9260 §6.2.1 and §3.3.4).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SackError {
     /// It acknowledges a TSN that was never sent.
@@ -213,10 +214,10 @@ pub(crate) enum SackError {
 }
 
 impl Outstanding {
-    /// Applies a SACK. What it says is in `digest` afterwards.
+    /// Applies a SACK and leaves its facts in `digest`.
     ///
     /// The work is proportional to what is newly acknowledged and to the number of gaps, never to
-    /// the window. Returns false for a SACK below the cumulative TSN ack point, if it says nothing
+    /// the window. Returns false for a SACK below the cumulative TSN ack point that reports nothing
     /// new.
     pub(crate) fn acknowledge(
         &mut self,
@@ -240,7 +241,7 @@ impl Outstanding {
         if rules.is_full {
             self.full_report_at = Some(now);
         }
-        // Of a full SACK more may have had no room in its packet.
+        // A full SACK may have left out higher blocks, so it does not lower the value.
         if !rules.is_full || up_to.gt(self.reported_up_to) {
             self.reported_up_to = up_to;
         }
@@ -330,8 +331,8 @@ impl Outstanding {
             let mut tsn = range.first;
             while tsn.le(range.last) {
                 let Some(path) = self.get(tsn).map(|s| s.path) else { break };
-                // CUC steps 3: the pseudo-cumack is acknowledged. CUC knows one left edge, CUCv2
-                // one each for chunks sent once and for retransmitted ones.
+                // CUC step 3: the pseudo-cumack is acknowledged. CUC has one; CUCv2 has one for
+                // chunks sent once and one for retransmitted chunks.
                 let moved = match cuc {
                     Cuc::Off => false,
                     Cuc::V1 | Cuc::V2 => self.queues[path.index()].pseudo_cumacks.passes(tsn),
@@ -382,7 +383,7 @@ impl Outstanding {
         }
     }
 
-    /// Finds the pseudo-cumacks of CUCv2 that are to be found.
+    /// Finds the unknown pseudo-cumacks of CUCv2 on all paths.
     fn find_pseudo_cumacks(&mut self) {
         for queue in &mut self.queues {
             queue.pseudo_cumacks.find(&queue.flight, &self.ring, self.skipped);
@@ -428,7 +429,7 @@ impl Outstanding {
             p.lowest.get_or_insert(tsn);
         }
         if let Some(echo) = rules.echo {
-            // Of one SACK one measurement: those of chunks sent together are the same.
+            // Takes one measurement from a SACK: chunks sent together all give the same.
             p.rtt = p.rtt.or_else(|| echo.is_of(sent.sent_at).then(|| now - sent.sent_at));
         }
         let queue = &mut self.queues[path.index()];
@@ -448,14 +449,14 @@ impl Outstanding {
         }
     }
 
-    /// Compares the gap ack blocks with what earlier SACKs acknowledged. `is_newer` if its
-    /// cumulative TSN ack is above that of every SACK before.
+    /// Compares the gap ack blocks with those of earlier SACKs. `is_newer` is true if the
+    /// cumulative TSN ack is above that of every earlier SACK.
     fn find_reneged(&mut self, is_newer: bool, rules: &AckRules<'_>, digest: &mut SackDigest) {
         let overtaken_revokes = rules.by.sacks.overtaken_revokes;
         let mut revoked = std::mem::take(&mut digest.revoked);
         self.acked.difference(&digest.reported, &mut revoked);
         if revoked.is_empty() {
-            // Mostly the SACK reports all that earlier ones did.
+            // In most cases the SACK reports all that earlier ones did.
             self.acked.copy_from(&digest.reported);
             digest.stale = false;
             digest.cut_or_stale = false;
@@ -463,18 +464,18 @@ impl Outstanding {
             return;
         }
         if !overtaken_revokes && let Some(highest) = digest.reported.last() {
-            // Beyond its highest block a SACK may have been cut to fit its packet.
+            // Differences above the highest block prove nothing: the SACK may have been truncated.
             let differs = revoked.len();
             revoked.retain(|r| r.first.lt(highest));
             digest.cut_or_stale = revoked.len() < differs && !is_newer;
         }
-        // A newer SACK was sent after all processed so far, so a TSN that it no longer reports was
-        // dropped by the receiver. Any other may be older, for SACKs of different paths overtake
-        // each other, and may still report TSNs that a newer one was cut before.
+        // A newer SACK was sent after all that were processed, so the receiver dropped the TSNs
+        // that it no longer reports. Any other SACK may be older, because SACKs of different paths
+        // overtake each other. It may also report TSNs that a newer, truncated SACK left out.
         let is_newer = is_newer || overtaken_revokes;
         digest.stale = !is_newer && !revoked.is_empty();
         if is_newer && !self.kept.is_empty() {
-            // What was promised to be kept is kept, and was let go of here.
+            // Promised TSNs cannot have been dropped, and their payload is already released here.
             digest.scratch.clear();
             revoked.iter().for_each(|&r| digest.scratch.push_back(r));
             digest.scratch.difference(&self.kept, &mut revoked);

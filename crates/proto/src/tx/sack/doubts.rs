@@ -1,4 +1,4 @@
-//! Losses that may turn out to be none, and their episodes; see [`spurious`](super::spurious).
+//! Losses that may turn out spurious, and their episodes; see [`spurious`](super::spurious).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use crate::policy::rtx::LossCause;
 use crate::time::Instant;
 use crate::view::PathId;
 
-/// Chunks that are remembered after their acknowledgement, for the report of a duplicate.
+/// Most acknowledged chunks to remember until a duplicate is reported.
 pub(super) const REMEMBERED_MAX: usize = 1024;
 
 /// A transmission that was taken for lost.
@@ -28,24 +28,26 @@ pub(crate) struct Episode {
     pub(crate) number: u64,
     /// The latest transmission of the association when it began.
     pub(crate) ends: u64,
-    /// Losses that did not turn out to be none.
+    /// Losses that have not turned out spurious.
     pub(crate) open: usize,
 }
 
-/// The lost chunks of all paths, and what is known of their fate.
+/// The losses of all paths that may still turn out spurious.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
-    /// Somebody wants to know.
+    /// True if a policy needs to know of spurious losses.
     pub(super) is_wanted: bool,
     pub(super) episodes: u64,
-    /// Retransmitted chunks that are acknowledged, by TSN, and whether the loss is the only one.
+    /// Acknowledged chunks that had been retransmitted, by TSN. The flag is true if the chunk was
+    /// lost once only.
     pub(super) remembered: BTreeMap<u32, (Loss, bool)>,
-    /// Their TSNs, earliest first, with some that are not remembered any more.
+    /// The remembered TSNs, earliest first. Some may be forgotten already.
     pub(crate) in_order: VecDeque<Tsn>,
 }
 
 impl Doubts {
-    /// Keeps a loss until its TSN is reported as a duplicate, or many others came after it.
+    /// Remembers a loss until its TSN is reported as a duplicate, or until 1024 others came after
+    /// it.
     pub(super) fn remember(&mut self, tsn: Tsn, loss: Loss, is_only: bool) {
         if self.in_order.len() >= REMEMBERED_MAX
             && let Some(oldest) = self.in_order.pop_front()

@@ -19,9 +19,9 @@ impl Outstanding {
         }
     }
 
-    /// Marks the chunks that are late on a path. Until RACK has seen chunks out of order, missing
-    /// reports make a chunk lost before its time has come (§6.2, step 4). `reports` is how many
-    /// there are.
+    /// Marks the chunks that are late on a path. Until RACK has seen reordering, missing reports
+    /// make a chunk lost even before it is late (§6.2, step 4). `reports` is the number of missing
+    /// reports that the SACK gives each chunk.
     pub(super) fn lose_late(
         &mut self,
         path: PathId,

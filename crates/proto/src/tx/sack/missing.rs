@@ -13,10 +13,10 @@ impl Outstanding {
     /// SFR with DAC (CMT paper, Figs. 2 and 4): a chunk gets a missing report only from chunks that
     /// were sent later on its own path.
     ///
-    /// The paper compares TSNs. We compare the order of transmission, which is the same for chunks
-    /// sent once, and right for retransmitted ones too: a chunk sent before the retransmission says
-    /// nothing about it. So with MFR nothing needs to be stored to tell when a retransmission was
-    /// lost in turn.
+    /// The paper compares TSNs. We compare the order of transmission. Both are the same for chunks
+    /// sent once, but only the order is right for retransmissions: a chunk sent before a
+    /// retransmission proves nothing about it. So MFR needs no stored state to detect a lost
+    /// retransmission.
     pub(super) fn split_fast_retransmit(
         &mut self,
         rules: &AckRules<'_>,
@@ -30,7 +30,7 @@ impl Outstanding {
         };
         let one_path = digest.paths.iter().filter(counts).count() == 1;
         for (i, p) in digest.paths.iter_mut().enumerate() {
-            // Mostly nothing was acknowledged that could say anything of the others.
+            // In most cases nothing was acknowledged that could report other chunks missing.
             let says_nothing = match rules.compares {
                 SfrCompares::Tsn => p.highest_gap.is_none(),
                 SfrCompares::Order => p.latest.is_none(),
@@ -71,10 +71,10 @@ impl Outstanding {
     /// whatever path it was sent on; in fast recovery, every missing one if the cumulative ack
     /// moved.
     ///
-    /// With MFR a chunk that was fast retransmitted gets one only if a TSN is newly acknowledged
-    /// that was sent for the first time after that: what was under way before says nothing of the
-    /// retransmission. A chunk on another path says nothing either: else data on a path that works
-    /// would have this one sent again and again on a dead path, whose T3-rtx would never expire.
+    /// With MFR a fast-retransmitted chunk gets a report only if a newly acknowledged TSN was first
+    /// sent after that fast retransmit: chunks in flight at that time prove nothing about it. With
+    /// `mfr_on_one_path` a chunk on another path does not count either. Otherwise data on a working
+    /// path would draw retransmissions on a dead path, whose T3-rtx would never expire.
     pub(super) fn fast_retransmit(&mut self, rules: &AckRules<'_>, digest: &mut SackDigest) {
         let in_recovery = rules.in_fast_recovery && digest.cum_advanced;
         let rules = &rules.by.sacks;
@@ -122,7 +122,7 @@ impl Outstanding {
         sent.missing_reports >= rules.missing_reports && self.lose(tsn)
     }
 
-    /// Takes a chunk for lost that is in flight, or waits for retransmission. True, since it does.
+    /// Takes a chunk for lost that is in flight or waits for retransmission. Always returns true.
     pub(crate) fn lose(&mut self, tsn: Tsn) -> bool {
         let highest_sent = self.highest_tsn();
         let Some(sent) = self.get_mut(tsn) else { return false };
@@ -148,7 +148,7 @@ impl Outstanding {
     }
 }
 
-/// The newest of what a SACK newly acknowledges.
+/// The newest chunks that a SACK newly acknowledges.
 struct Newer {
     /// The highest TSN.
     newest: Option<Tsn>,
@@ -156,9 +156,10 @@ struct Newer {
     on_its_path: Option<u64>,
 }
 
-/// True if missing reports count for a chunk: once, or with MFR again if the SACK newly
-/// acknowledges a TSN above what was sent when they last made it lost, and something that was sent
-/// later on its path.
+/// True if missing reports count for a chunk. They count until they have made it lost; with
+/// `reports_after_timeout` a retransmission at a timeout does not end that. With MFR they count
+/// again if the SACK newly acknowledges a TSN above all that were sent when reports last made the
+/// chunk lost, and with `mfr_on_one_path` also a later transmission on its path.
 fn may_be_lost(sent: &Sent, rules: &SackRules, newer: Newer) -> bool {
     let Some(after) = sent.mfr_after else {
         return rules.reports_after_timeout || sent.transmissions == 1;

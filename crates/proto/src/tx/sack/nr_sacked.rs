@@ -7,7 +7,7 @@ use crate::tx::outstanding::Outstanding;
 use crate::tx::outstanding::ring::{Sent, TsnState};
 
 impl Outstanding {
-    /// Lets go of what an NR-SACK promises to keep.
+    /// Releases the payload of chunks that an NR-SACK promises to keep.
     #[cold] // mostly never called: its caller must stay small
     pub(super) fn release_kept(&mut self, digest: &mut SackDigest) {
         digest.kept.remove_up_to(self.cum_tsn_ack_point());
@@ -24,8 +24,8 @@ impl Outstanding {
         self.kept.union_with(&digest.kept, &mut digest.scratch);
     }
 
-    /// Lets go of the payload of a gap-acknowledged chunk that the receiver will not discard;
-    /// returns its length.
+    /// Releases the payload of a gap-acknowledged chunk that the receiver promised to keep. Returns
+    /// its length.
     fn release(&mut self, tsn: Tsn) -> usize {
         let Some(sent) = self.get_mut(tsn).filter(|s| s.state == TsnState::Acked) else { return 0 };
         let len = std::mem::take(&mut sent.payload).len();
@@ -33,7 +33,7 @@ impl Outstanding {
         len
     }
 
-    /// Checks what must always hold of what the receiver keeps.
+    /// Checks what must always hold of the promised TSNs.
     pub(crate) fn check_kept(&self) {
         let mut kept = self
             .kept

@@ -1,16 +1,16 @@
 //! Loss detection by time on one path: RACK (RFC 8985).
 //!
-//! A chunk is lost if another that was sent after it on the same path is acknowledged, and a
-//! round-trip time and a reordering window have passed since it was sent. Retransmissions are
-//! watched like all else, since the order of transmission counts and not that of TSNs.
+//! A chunk is lost if another one sent later on the same path is acknowledged, and an RTT and a
+//! reordering window have passed since it was sent. Retransmissions are treated like any other
+//! chunk, because only the order of transmission counts, not that of TSNs.
 
 use std::time::Duration;
 
 use crate::time::Instant;
 use crate::tx::outstanding::ring::Sent;
 
-/// Round trips with losses, and none of them spurious, after which the window is the least again
-/// (§6.2, step 4).
+/// Round trips with losses, none of them spurious, after which the window shrinks to its least
+/// value (§6.2, step 4).
 const PERSISTENCE: u32 = 16;
 
 /// The latest transmission that was acknowledged (RACK.segment).
@@ -29,11 +29,12 @@ pub(crate) struct Rack {
     min_rtt: Option<Duration>,
     srtt: Duration,
     rttvar: Duration,
-    /// Chunks have arrived out of order here (RACK.reordering_seen).
+    /// True once chunks have arrived out of order on this path (RACK.reordering_seen).
     pub(super) reordering_seen: bool,
     /// The reordering window in quarters of the least round-trip time (RACK.reo_wnd_mult).
     quarters: u32,
-    /// Round trips with losses until the window is the least again (RACK.reo_wnd_persist).
+    /// Round trips with losses left until the window shrinks to its least value
+    /// (RACK.reo_wnd_persist).
     persists: u32,
     /// When the window last grew, and when losses were last counted: once a round trip.
     grown_at: Option<Instant>,
@@ -58,8 +59,8 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// A chunk was acknowledged for the first time. False if an earlier transmission of it must
-    /// have arrived than the last one: it was taken for lost in vain.
+    /// Takes note of a chunk acknowledged for the first time. False if the acknowledgement came too
+    /// soon for the last transmission: an earlier one must have arrived, and its loss was spurious.
     pub(crate) fn on_acked(&mut self, now: Instant, sent: &Sent) -> bool {
         let rtt = now.saturating_since(sent.sent_at);
         let is_once = sent.transmissions == 1;
@@ -85,17 +86,17 @@ impl Rack {
         true
     }
 
-    /// True if an answer after this time cannot be that of a retransmission, even if the least
-    /// round-trip time was measured with a queue on the way.
+    /// True if an acknowledgement after this time is clearly too early for a retransmission, even
+    /// if the shortest RTT was measured with a queue on the path.
     pub(super) fn is_clearly_early(&self, rtt: Duration) -> bool {
         self.min_rtt.is_some_and(|min| rtt < min * 3 / 4)
     }
 
-    /// A loss was none: the window grows (§6.2, step 4). `took` is the time that the transmission
-    /// took, if it is known.
+    /// A loss was spurious: the window grows (§6.2, step 4). `took` is the time from the
+    /// transmission to its acknowledgement, if known.
     ///
-    /// Deviation: the window grows at once to what would have been enough. With a delay that varies
-    /// by a multiple of its least value, growth by a quarter of that in a round trip takes long.
+    /// Deviation: the window grows at once to the size that would have been enough. Where the delay
+    /// varies by a multiple of the shortest RTT, steps of a quarter per round trip would take long.
     pub(super) fn on_spurious(&mut self, now: Instant, took: Option<Duration>) {
         self.reordering_seen = true;
         if let (Some(took), Some(newest), Some(min_rtt)) = (took, self.newest, self.min_rtt) {
@@ -124,8 +125,8 @@ impl Rack {
 
     /// The reordering window (RACK.reo_wnd).
     ///
-    /// Deviation: it may grow to SRTT and four times RTTVAR, not to SRTT only. Where the delay
-    /// varies by more than its least value, as on radio links, chunks are late by that much.
+    /// Deviation: the limit is SRTT plus four times RTTVAR, not SRTT alone. On radio links the
+    /// delay varies by more than the shortest RTT, and chunks are late by that much.
     pub(crate) fn window(&self) -> Duration {
         let quarter = self.min_rtt.unwrap_or_default() / 4;
         quarter.saturating_mul(self.quarters).min(self.srtt + 4 * self.rttvar)

@@ -1,15 +1,15 @@
-//! Losses that turn out to be none: the chunk was only late, and has arrived.
+//! Spurious losses: the chunk was only late, and has arrived.
 //!
-//! | evidence | source |
+//! | evidence of a spurious loss | source |
 //! | --- | --- |
-//! | a chunk is acknowledged before it was sent again | |
-//! | after it was sent again, sooner than three quarters of a round trip take | RFC 3522, by time |
-//! | the peer reports it as a duplicate | RFC 9260 §3.3.4, used as RFC 3708 does |
+//! | the chunk is acknowledged before its retransmission is sent | |
+//! | it is acknowledged within 3/4 of the shortest RTT of its retransmission | RFC 3522, by time |
+//! | the peer reports it as a duplicate | RFC 9260 §3.3.4, used as in RFC 3708 |
 //!
-//! The losses of a path are counted by episodes. One begins with the loss of something that was
-//! sent after the begin of the one before. It was spurious once all of its losses turned out to be
-//! none; congestion control may then undo what it did. A chunk that was sent three times or more
-//! proves nothing, since nobody can tell which of its transmissions arrived.
+//! The losses of a path are grouped into episodes. An episode begins with the loss of a chunk sent
+//! after the previous episode began. An episode is spurious once all of its losses have turned out
+//! spurious; congestion control may then undo its reaction. A chunk sent three times or more proves
+//! nothing, because nobody can tell which transmission arrived.
 
 use std::time::Duration;
 
@@ -25,21 +25,22 @@ use crate::tx::outstanding::ring::{Sent, TsnState};
 use crate::tx::outstanding::second_transmission::{Claim, Transmission};
 use crate::view::PathId;
 
-/// How long after a full SACK chunks that it left out may be reported as arrived.
+/// After a full SACK, how long chunks that it left out may still be acknowledged. Such chunks do
+/// not widen the reordering window.
 const FULL_FOR: Duration = Duration::from_secs(1);
 
 impl Outstanding {
-    /// Finds out from now on which losses were none.
+    /// Switches on the search for spurious losses.
     pub(crate) fn watch_for_spurious_losses(&mut self) {
         self.doubts.is_wanted = true;
     }
 
-    /// The episode that the latest loss of a path is part of.
+    /// The episode of the latest loss on a path.
     pub(crate) fn loss_episode(&self, path: PathId) -> u64 {
         self.queues[path.index()].episode.number
     }
 
-    /// Counts the loss of a transmission with this place in the order of all. Returns its episode.
+    /// Counts the loss of the transmission with this order. Returns its episode.
     fn count_loss(&mut self, path: PathId, order: u64) -> u64 {
         let ends = self.last_order();
         let episode = &mut self.queues[path.index()].episode;
@@ -63,7 +64,7 @@ impl Outstanding {
         }
     }
 
-    /// A transmission beside that of the chunk's own record is taken for lost.
+    /// Takes note of the loss of a second transmission.
     pub(super) fn note_extra_loss(&mut self, path: PathId, sent: &Transmission) {
         if !self.doubts.is_wanted {
             return;
@@ -76,8 +77,8 @@ impl Outstanding {
         }
     }
 
-    /// Takes note of a chunk that a SACK acknowledges for the first time. False if an earlier
-    /// transmission of it than the last must have arrived.
+    /// Takes note of a chunk acknowledged for the first time. False if its acknowledgement is too
+    /// early for the last transmission, so that an earlier one must have arrived.
     pub(super) fn note_arrival(
         &mut self,
         tsn: Tsn,
@@ -110,9 +111,9 @@ impl Outstanding {
         !is_early
     }
 
-    /// After a timeout something arrived that was not sent again: what was sent after it on the
-    /// path is still under way, too, and need not be sent again (RFC 5682). If it is lost, it is
-    /// found missing like any other; that takes time, in which another path may have carried it.
+    /// Puts chunks back in flight after a spurious timeout. A chunk arrived without retransmission,
+    /// so chunks sent after it on the path are probably still in flight (RFC 5682). Missing reports
+    /// find those that are lost; until then, they cannot use another path.
     #[cold]
     fn return_to_flight(&mut self, loss: Loss, after: u64) {
         let Some(queue) = self.queues.get_mut(loss.path.index()) else { return };
@@ -127,7 +128,7 @@ impl Outstanding {
         let mut behind = Vec::new();
         queue.marked.retain(|&tsn| {
             let is_behind = ring.get(tsn).is_some_and(is_behind);
-            // A chunk that was marked before may be listed twice, one entry after the other.
+            // A chunk that was marked twice may be listed twice, in adjacent entries.
             if is_behind && behind.last() != Some(&tsn) {
                 behind.push(tsn);
             }
@@ -147,8 +148,8 @@ impl Outstanding {
         }
     }
 
-    /// Looks for the reports of duplicates of chunks that were taken for lost: both transmissions
-    /// have arrived. True if there are any.
+    /// Looks for duplicate reports of chunks that were taken for lost. In that case both
+    /// transmissions arrived. True if there are any.
     pub(super) fn read_duplicates(
         &mut self,
         sack: &Sack,
@@ -167,8 +168,8 @@ impl Outstanding {
         has_found
     }
 
-    /// A SACK was overtaken, as those of the slowest path are: no other says what it says of
-    /// duplicates. Returns whether it says anything that counts.
+    /// Reads the duplicates in an overtaken SACK. Only this SACK reports them, and SACKs of the
+    /// slowest path are often overtaken. Returns true if any of them matters.
     #[cold]
     pub(super) fn read_overtaken(
         &mut self,
@@ -190,8 +191,8 @@ impl Outstanding {
         says
     }
 
-    /// A loss was none. `is_only` is true if the chunk was lost once; `took` is the time that the
-    /// transmission took, if it is known.
+    /// A loss was spurious. `is_only` is true if the chunk was lost once; `took` is the time from
+    /// the transmission to its acknowledgement, if known.
     fn was_none(
         &mut self,
         loss: Loss,
@@ -201,8 +202,8 @@ impl Outstanding {
         digest: &mut SackDigest,
     ) {
         let Some(queue) = self.queues.get_mut(loss.path.index()) else { return };
-        // What a full SACK left out had come in time. A reordering window that grew with it would
-        // find real losses later than T3-rtx does.
+        // Chunks left out of a full SACK had arrived in time. If the reordering window grew for
+        // them, it would find real losses later than T3-rtx.
         let was_full = self.full_report_at.is_some_and(|at| now.saturating_since(at) < FULL_FOR);
         if loss.cause == LossCause::FastRetransmit && !was_full {
             queue.rack.on_spurious(now, took);

@@ -11,13 +11,13 @@ use crate::policy::stream_sched::{DEFAULT_PRIORITY, StreamScheduler, Turn};
 #[derive(Debug)]
 pub(super) struct Lanes {
     scheduler: Box<dyn StreamScheduler>,
-    /// None is empty.
+    /// The queues that hold messages; no queue in the map is empty.
     lanes: BTreeMap<StreamId, VecDeque<Queued>>,
-    /// Those that are not the default.
+    /// Priorities that differ from the default.
     priorities: BTreeMap<StreamId, u16>,
     /// The stream of the next fragment.
     head: Option<StreamId>,
-    /// Without interleaving: the stream of the message that must be finished.
+    /// Without interleaving: the stream whose message must be finished first.
     begun: Option<StreamId>,
 }
 
@@ -81,18 +81,18 @@ impl Lanes {
         Some((stream, self.lanes.get_mut(&stream)?))
     }
 
-    /// The same of a stream.
+    /// The queue of a stream.
     pub(super) fn lane(&mut self, stream: StreamId) -> Option<&mut VecDeque<Queued>> {
         self.lanes.get_mut(&stream)
     }
 
-    /// A message must be finished before another one begins.
+    /// True if the current message must be finished before another one begins.
     pub(super) fn must_finish(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// A fragment of `bytes` user bytes left a stream. Another stream may be next, after the end of
-    /// a message or where messages interleave, if it `may_change`.
+    /// Takes note that a fragment of `bytes` user bytes left a stream. If it `may_change`, another
+    /// stream may be next: after the end of a message, or where messages interleave.
     pub(super) fn sent(&mut self, stream: StreamId, bytes: usize, may_change: bool) {
         let is_empty = self.lanes.get(&stream).is_none_or(VecDeque::is_empty);
         if is_empty {
@@ -103,7 +103,7 @@ impl Lanes {
         self.find_head();
     }
 
-    /// The packet at hand takes no more fragments.
+    /// True if the current packet takes no more fragments.
     pub(super) fn ends_packet(&self) -> bool {
         self.scheduler.ends_packet()
     }
@@ -117,7 +117,7 @@ impl Lanes {
 
     fn find_head(&mut self) {
         let chosen = || self.scheduler.next().filter(|stream| self.lanes.contains_key(stream));
-        // A scheduler of a program's own may forget streams.
+        // A program's own scheduler may have forgotten streams: then take the first.
         let first = || self.lanes.keys().next().copied();
         self.head = self.begun.or_else(chosen).or_else(first);
     }
