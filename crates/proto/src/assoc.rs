@@ -94,7 +94,7 @@ pub struct Association {
     // Sending.
     queue: SendQueue,
     out: Outstanding,
-    /// Of the latest SACK; kept, so that none allocates.
+    /// The facts of the latest SACK; kept so that no SACK allocates.
     digest: SackDigest,
     peer_window: PeerWindow,
     recovery: Recovery,
@@ -115,7 +115,7 @@ pub struct Association {
     control: VecDeque<Control>,
     heartbeats: Heartbeats,
     size_search: SizeSearch,
-    /// If packets are to be protected.
+    /// Set if packets are to be protected.
     protection: Option<Box<Protection>>,
     events: Events,
     stats: AssocStats,
@@ -170,8 +170,7 @@ impl Association {
     /// Queues a message. It is sent as soon as a path has room; before the association is
     /// established it waits.
     ///
-    /// # Errors
-    /// Says why the message was not taken; nothing of it is kept then.
+    /// # Errors Gives the reason why the message was not taken. Nothing of it is kept then.
     pub fn send(
         &mut self,
         now: Instant,
@@ -366,7 +365,7 @@ impl Association {
         &self.ends.id
     }
 
-    /// It is closed, and its last packets are sent.
+    /// True if the association is closed and its last packets are sent.
     pub(crate) fn is_over(&self) -> bool {
         self.closed().is_some() && self.control.is_empty()
     }
@@ -379,8 +378,8 @@ impl Association {
         self.events.pop()
     }
 
-    /// The peer's addresses as far as they are verified; before the association is open, those that
-    /// the application gave.
+    /// The peer's verified addresses; before the association is open, the addresses that the
+    /// application gave.
     pub(crate) fn known_remotes(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         let opening = !self.state.is_open();
         let known =
@@ -394,9 +393,9 @@ impl Association {
         verified.map(|p| PeerEnd { address: p.remote, port: self.ends.id.peer_port })
     }
 
-    /// True if a newer association is with the same host: each has a verified address that the
-    /// peer of the other one names, too. Names alone prove nothing, since hosts behind different
-    /// NATs may have the same private addresses.
+    /// True if a newer association is with the same host: each of the two has a verified address
+    /// that the other one's peer names, too. Unverified names prove nothing, because hosts behind
+    /// different NATs may have the same private addresses.
     pub(crate) fn is_succeeded_by(&self, newer: &Association) -> bool {
         let names_one_of = |a: &Association, b: &Association| {
             b.verified_ends().any(|end| end.port == a.ends.id.peer_port && a.names(end.address))
@@ -404,14 +403,14 @@ impl Association {
         self.begun < newer.begun && names_one_of(self, newer) && names_one_of(newer, self)
     }
 
-    /// The peer has this transport address, by its own word or by packets that came from there.
+    /// True if the peer listed this transport address, or packets came from it.
     fn names(&self, remote: SocketAddr) -> bool {
         let is_listed = self.ends.has_peer_listed(remote.ip());
         let mut remotes = self.paths.iter().map(|p| p.remote);
         remotes.any(|known| known == remote || (is_listed && known.port() == remote.port()))
     }
 
-    /// When the cookie was made that the association came from, or its first INIT was sent.
+    /// When the cookie of the association was made, or its first INIT was sent.
     pub(crate) fn begun(&self) -> Instant {
         self.begun
     }
@@ -422,7 +421,7 @@ impl Association {
 
     // ---- Helpers of the phases ----
 
-    /// With `combined_window`: what happened to the window of one path happened to that of all.
+    /// With `combined_window`: copies a change of one path's window to all paths.
     fn share_window(&mut self, id: PathId) {
         if !self.config.combined_window {
             return;
@@ -458,8 +457,8 @@ impl Association {
     }
 
     fn tell_if_writable(&mut self) {
-        // Half of the buffer: waking the application for every packet would cost more than it
-        // gains.
+        // Wakes the application once half of the buffer is free: waking it for every packet would
+        // cost more than it gains.
         let room = self.send_space() >= self.buffers.send / 2;
         if room && self.state.accepts_messages() {
             self.events.writable();

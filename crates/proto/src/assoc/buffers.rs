@@ -1,5 +1,5 @@
-//! Buffers that grow by need: the receive buffer with what the application reads in a round-trip
-//! time, the send buffer with what is in flight.
+//! Buffers that grow by need. The receive buffer follows what the application reads in one RTT, the
+//! send buffer what is in flight.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,16 +9,17 @@ use super::Association;
 use crate::config::Config;
 use crate::time::Instant;
 
-/// Least time over which reading is measured: shorter ones say more of the driver's batches.
+/// Shortest time over which reading is measured. Shorter ones would measure the driver's batches.
 const LEAST_PERIOD: Duration = Duration::from_millis(10);
-/// The round-trip time of paths that were not measured.
+/// The RTT assumed before any path was measured.
 const NOMINAL_RTT: Duration = Duration::from_millis(100);
-/// The longest that the handshake is taken to have measured: a peer may answer late.
+/// Upper bound of the RTT taken from the handshake, because a peer may answer late.
 const MAX_HANDSHAKE_RTT: Duration = Duration::from_secs(1);
-/// The receive buffer, in multiples of the bytes read in a round-trip time. One is under way, and
-/// the next may be twice as large in slow start.
+/// The receive buffer, in multiples of the bytes read per RTT. One of these is in flight, and the
+/// next may be twice as large in slow start.
 const READ_FACTOR: usize = 8;
-/// The same of what waits for a missing chunk, which may wait as long again.
+/// Room for data behind a missing chunk, in multiples of the bytes that wait there. They may wait
+/// twice as long.
 const HELD_FACTOR: usize = 2;
 
 /// Memory, in bytes, that all associations of an endpoint may add to their buffers.
@@ -44,7 +45,8 @@ impl Reserve {
     }
 }
 
-/// The part of a reserve that an association has taken. It gives that back when it ends.
+/// The part of a reserve that an association has taken. It returns to the reserve when the
+/// association ends.
 #[derive(Debug, Default)]
 struct Share {
     of: Option<Arc<Reserve>>,
@@ -76,17 +78,17 @@ pub(super) struct Buffers {
     pub(super) send: usize,
     share: Share,
     reading: Reading,
-    /// From INIT ACK to COOKIE ECHO, at the end that was asked.
+    /// RTT of the handshake: from INIT to INIT ACK, or from INIT ACK to COOKIE ECHO.
     handshake_rtt: Option<Duration>,
 }
 
-/// Reading since some time.
+/// A measurement of how fast the application reads.
 #[derive(Debug, Default)]
 struct Reading {
     since: Instant,
-    /// User bytes that had been read by then.
+    /// User bytes read before the measurement began.
     before: u64,
-    /// The most user bytes since that waited for missing chunks.
+    /// The most user bytes that waited for missing chunks during the measurement.
     held: usize,
 }
 
@@ -96,13 +98,13 @@ impl Buffers {
         Buffers { send, share: Share::default(), reading: Reading::default(), handshake_rtt: None }
     }
 
-    /// The handshake took this time from INIT to INIT ACK, or from INIT ACK to COOKIE ECHO. An end
-    /// that only receives may have no other measurement of its first path.
+    /// Takes the RTT of the handshake: from INIT to INIT ACK, or from INIT ACK to COOKIE ECHO. An
+    /// end that only receives may have no other measurement of its first path.
     pub(super) fn note_handshake(&mut self, rtt: Duration) {
         self.handshake_rtt = Some(rtt.min(MAX_HANDSHAKE_RTT));
     }
 
-    /// The time that the handshake took.
+    /// The RTT that the handshake measured.
     pub(super) fn handshake_rtt(&self) -> Option<Duration> {
         self.handshake_rtt
     }
@@ -119,7 +121,8 @@ impl Buffers {
 }
 
 impl Association {
-    /// The application has read something, or all that there is: more room if it needs that.
+    /// Enlarges the receive buffer if needed, after the application has read something. `is_all` is
+    /// true if nothing is left to read.
     #[inline]
     pub(super) fn follow_reading(&mut self, now: Instant, is_all: bool) {
         // A stranger's buffer, below the first one, stays as it is until the stranger is admitted.
@@ -149,7 +152,8 @@ impl Association {
         self.buffers.reading = Reading { since: now, before: total, held: 0 };
         let rate = (total - reading.before) as f64 / elapsed.as_secs_f64();
         let read = (rate * rtt.as_secs_f64()) as usize;
-        // A peer alone cannot make it grow: it takes an application that reads.
+        // Waiting data counts only as far as the application reads, so that a peer alone cannot
+        // enlarge the buffer.
         let held = (HELD_FACTOR * reading.held).min(2 * READ_FACTOR * read);
         let wanted = (READ_FACTOR * read + held).min(self.config.receive_buffer);
         let more = wanted.saturating_sub(self.rx.buffer);
@@ -159,7 +163,8 @@ impl Association {
         }
     }
 
-    /// Twice of what is in flight, or not yet released: as much again is ready when that is.
+    /// Enlarges the send buffer to twice the user bytes in flight or not yet released, so that as
+    /// much again is ready when they are acknowledged.
     pub(super) fn grow_send_buffer(&mut self) {
         let wanted = (2 * self.out.user_bytes()).min(self.config.send_buffer);
         if wanted > self.buffers.send {

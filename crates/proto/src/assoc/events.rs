@@ -8,9 +8,9 @@ use crate::event::Event;
 #[derive(Debug, Default)]
 pub(super) struct Events {
     queue: VecDeque<Event>,
-    /// It was told that there is something to read, and has not read all of it.
+    /// The application was told that something can be read, and has not read all of it.
     readable_told: bool,
-    /// It was told that the send buffer is full and waits for room.
+    /// The application was told that the send buffer is full, and waits for room.
     writable_wanted: bool,
 }
 
@@ -27,7 +27,7 @@ impl Events {
         self.queue.is_empty()
     }
 
-    /// There is something to read: tells so once, until all is read.
+    /// Tells the application that something can be read, once until all is read.
     pub(super) fn readable(&mut self) {
         if !self.readable_told {
             self.readable_told = true;
@@ -35,25 +35,25 @@ impl Events {
         }
     }
 
-    /// The application has read all there is.
+    /// Notes that the application has read all there is.
     pub(super) fn all_is_read(&mut self) {
         self.readable_told = false;
     }
 
-    /// The send buffer is full: the application is to be told when there is room.
+    /// Notes that the send buffer is full: the application is to be told when there is room.
     pub(super) fn want_writable(&mut self) {
         self.writable_wanted = true;
     }
 
-    /// There is room in the send buffer: tells so if that is waited for.
+    /// Tells the application that the send buffer has room, if it waits for that.
     pub(super) fn writable(&mut self) {
         if std::mem::take(&mut self.writable_wanted) {
             self.push(Event::Writable);
         }
     }
 
-    /// Goes on behind those of an association that the peer restarted, which for the application
-    /// is the same.
+    /// Puts these events behind those of an association that the peer restarted. To the application
+    /// both are one association.
     pub(super) fn succeed(&mut self, old: Events) {
         let new = std::mem::replace(self, old);
         self.push(Event::Restarted);

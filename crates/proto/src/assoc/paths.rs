@@ -54,8 +54,8 @@ impl Association {
         Some(id)
     }
 
-    /// Removes a path; what is outstanding on it is retransmitted on the others. The last path
-    /// stays, and so does the last whose address is there.
+    /// Removes a path. Data outstanding on it is retransmitted on the others. The last path cannot
+    /// be removed, nor can the last one whose local address still exists.
     pub fn remove_path(&mut self, now: Instant, id: PathId) {
         if self.paths.len() <= 1 {
             return;
@@ -72,7 +72,7 @@ impl Association {
         let rest: Vec<_> =
             self.paths.iter().map(|p| (p.liveness.state != PathState::Active, p.id)).collect();
         let Some(&(_, heir)) = rest.iter().min() else { return };
-        // Also if it carried no data: it may have what a path left that was removed before it.
+        // Needed even if the path carried no data: it may hold what an earlier removed path left.
         self.out.abandon_path(id, heir);
         if self.primary == id {
             self.primary = heir;
@@ -81,7 +81,7 @@ impl Association {
         self.refresh_usable(now);
     }
 
-    /// A path is removed: forgets what others than the table of paths know of it.
+    /// Forgets what the rest of the association knows of a path that is removed.
     fn forget_path(&mut self, id: PathId) {
         if let Some(r) = self.rx.if_last_data_on(id) {
             r.last_data = None;
@@ -107,11 +107,11 @@ impl Association {
         Some(id)
     }
 
-    /// Gives a path other addresses. It begins as a new one, not verified.
+    /// Gives a path another address pair. It starts like a new, unverified path.
     pub(super) fn replace_pair(&mut self, now: Instant, id: PathId, pair: AddressPair) {
         let Some(old) = self.paths.remove(id) else { return };
         self.timers.stop_path(id);
-        // With data_before_verification it may have carried some.
+        // With `data_before_verification` the path may have carried data.
         self.out.mark_path(id, None);
         self.out.forget_lost(id);
         self.forget_path(id);
@@ -155,9 +155,8 @@ impl Association {
     }
 
     /// The path on which a packet arrived. The packet carried our verification tag, so it is the
-    /// peer's: an address pair that was not known becomes a path, to be verified. This is how a
-    /// server learns of its client's uplinks, and how a path survives a NAT that gives it a new
-    /// port.
+    /// peer's: an unknown address pair becomes a path, to be verified. A server learns its client's
+    /// uplinks in this way, and a path survives a NAT that gives it a new port.
     #[inline]
     pub(super) fn path_of(&mut self, now: Instant, pair: AddressPair) -> Option<PathId> {
         match self.paths.find(&pair) {
@@ -172,8 +171,8 @@ impl Association {
         if self.ends.avoids(local.ip()) {
             return None;
         }
-        // The pairing of a listed address with one of ours was a guess: correct it. With candidates
-        // the application's pairs are no guesses.
+        // The local address of a listed remote address was a guess, so correct it. If the
+        // application gave candidates, its own pairs are no guesses.
         let is_known = self.candidates.are_given();
         let guess = |p: &&mut Path| {
             p.remote == remote
@@ -222,14 +221,14 @@ impl Association {
         }
     }
 
-    /// The peer listed this address, the application named it, or it is verified.
+    /// True if the peer listed this address, the application named it, or it is verified.
     pub(super) fn knows(&self, ip: IpAddr) -> bool {
         let known = |p: &Path| p.origin.is_named() || p.liveness.state != PathState::Unconfirmed;
         self.ends.has_peer_listed(ip) || self.paths.iter().any(|p| p.remote.ip() == ip && known(p))
     }
 
-    /// A path of an open association that was learnt from an address nobody named, and is not
-    /// verified.
+    /// True for an unverified path of an open association that was learnt from an address which
+    /// neither end named.
     pub(super) fn is_stranger(&self, id: PathId) -> bool {
         self.state.is_open()
             && self.paths.get(id).is_some_and(|p| {
@@ -239,7 +238,7 @@ impl Association {
             })
     }
 
-    /// A path of an open association that was learnt from the peer's packets and is not verified.
+    /// True for an unverified path of an open association that was learnt from the peer's packets.
     pub(super) fn is_to_verify(&self, id: PathId) -> bool {
         self.state.is_open() && self.paths.get(id).is_some_and(is_to_be_known)
     }
@@ -257,8 +256,7 @@ impl Association {
             self.path_answers(now, id, None);
             self.start_size_search(now, id);
             self.measure_primary(now);
-            // What was acknowledged elsewhere while this address was not verified may not have
-            // arrived.
+            // Acknowledgements that took other paths while this address was unverified may be lost.
             if let Some(r) = self.rx.if_last_data_on(id) {
                 r.delayed.demand_now();
             }
@@ -268,16 +266,17 @@ impl Association {
         }
     }
 
-    /// The path that a newly learnt one may replace: same host, same address of ours, silent since.
-    /// It is either idle, or gone because a NAT gave it a new port. A probe tells.
+    /// The path that a newly learnt one may replace: it has the same hosts and has been silent
+    /// since. Either it is idle, or a NAT has given it a new port. A probe tells which.
     fn predecessor(&self, new: PathId) -> Option<PathId> {
         let new = self.paths.get(new).filter(|p| p.origin.is_learnt())?;
         let silent = |p: &&Path| p.liveness.last_heard.is_some_and(|at| at < new.created);
         self.paths.iter().filter(silent).find(|p| is_same_way(p, new)).map(|p| p.id)
     }
 
-    /// After a timeout on a path: if a path learnt since takes the same way, this one goes on
-    /// behind the new port of its NAT, with its congestion state, and the learnt one is not needed.
+    /// Follows a NAT that gave a path a new port, after a timeout on the path. If a path learnt
+    /// since has the same hosts, the old path takes its address, keeps its own congestion state,
+    /// and the learnt path is removed.
     pub(super) fn follow_rebinding(&mut self, now: Instant, id: PathId) {
         let Some(old) = self.paths.get(id) else { return };
         let follows = |p: &&Path| {
@@ -308,7 +307,7 @@ impl Association {
     pub(super) fn set_path_state(&mut self, now: Instant, id: PathId, to: PathState) {
         let Some(p) = self.paths.get_mut(id) else { return };
         let from = p.liveness.state;
-        // A late answer does not bring an address back: with a path that only seems to work the
+        // A late answer does not bring back a local address. If the path seemed to work, the
         // association would wait for ever.
         let is_revived = to == PathState::Active && p.liveness.is_away();
         if from == to || is_revived {
@@ -342,15 +341,15 @@ impl Association {
         }
     }
 
-    /// Asks the path set, the failure policy and the ranks which paths may carry data, and watches
-    /// for "none works".
+    /// Asks the path set, the failure policy and the ranks which paths may carry data. Notices when
+    /// no path works.
     pub(super) fn refresh_usable(&mut self, now: Instant) {
         self.renew_ranks(now);
         self.settle_path_set(now);
         self.renew_usable(now);
     }
 
-    /// The same after the path set has decided.
+    /// Renews which paths may carry data, after the path set has decided.
     pub(super) fn renew_usable(&mut self, now: Instant) {
         self.renew_ranks(now);
         let any_suppressed = self.paths.iter().any(|p| p.role.set_aside.is_some());
@@ -362,7 +361,7 @@ impl Association {
             p.role.usable &= !self.ranks.keep_idle(p.role.rank);
         }
         if any_suppressed && self.paths.iter().all(|p| !p.role.usable) {
-            // A suppressed path that has failed may be all there is.
+            // A suppressed path that has failed may be the only one left.
             for (p, view) in self.paths.iter_mut().zip(&views) {
                 p.role.usable = !p.liveness.is_away() && fail.is_usable(view, &views);
             }
@@ -382,12 +381,13 @@ impl Association {
     }
 }
 
-/// Learnt from the peer's packets and not verified yet.
+/// True for a path learnt from the peer's packets and not verified yet.
 pub(super) fn is_to_be_known(p: &Path) -> bool {
     p.origin.is_learnt() && p.liveness.state == PathState::Unconfirmed
 }
 
-/// Two paths that differ in the peer's port only, as before and after a NAT forgot a mapping.
+/// True for two paths that differ in the peer's port only, as before and after a NAT forgot a
+/// mapping.
 fn is_same_way(a: &Path, b: &Path) -> bool {
     a.id != b.id && a.local == b.local && a.remote.ip() == b.remote.ip()
 }

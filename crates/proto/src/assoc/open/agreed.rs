@@ -19,12 +19,12 @@ pub(crate) struct Extensions {
     pub(crate) nr_sack: bool,
     /// The I-DATA chunk (RFC 8260 §2.2.1).
     pub(crate) interleaving: bool,
-    /// A SACK for every second packet is not needed.
+    /// The end can do without a SACK for every second packet.
     pub(crate) rare_sacks: bool,
 }
 
 impl Extensions {
-    /// Those of the chunk types in Supported Extensions.
+    /// Reads the chunk types in Supported Extensions.
     pub(super) fn of_types(types: &[u8]) -> Extensions {
         Extensions {
             timestamp: types.contains(&chunk_type::TIMESTAMP),
@@ -35,7 +35,7 @@ impl Extensions {
         }
     }
 
-    /// Their chunk types.
+    /// The chunk types of the extensions, for Supported Extensions.
     pub(super) fn types(self) -> impl Iterator<Item = u8> {
         let announced = [
             (self.timestamp, chunk_type::TIMESTAMP),
@@ -65,7 +65,7 @@ pub(crate) struct Agreed {
 }
 
 impl Agreed {
-    /// Before the handshake: nothing but what the configuration has.
+    /// The agreement before the handshake, as the configuration has it.
     pub(crate) fn new(config: &Config) -> Agreed {
         Agreed {
             streams_out: config.outbound_streams,

@@ -35,14 +35,14 @@ pub(crate) struct Cookie {
     pub(crate) peer_rwnd: u32,
     pub(crate) streams_out: u16,
     pub(crate) streams_in: u16,
-    /// Those that the peer announced.
+    /// The extensions that the peer announced.
     pub(crate) extensions: Extensions,
     /// The tags of an association that existed when the cookie was made, or 0 (§5.2.2).
     pub(crate) tie_local: u32,
     pub(crate) tie_peer: u32,
     pub(crate) local_port: u16,
     pub(crate) peer_port: u16,
-    /// Where the INIT came in, and from where.
+    /// The local address at which the INIT arrived.
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
     /// The addresses the peer listed.
@@ -51,7 +51,8 @@ pub(crate) struct Cookie {
     pub(crate) key_management: Option<Offers>,
 }
 
-/// The byte before an address with the number of its interface; 4 and 6 begin one without.
+/// Marks an address that is followed by the number of its interface. Addresses without one begin
+/// with 4 or 6.
 const OF_INTERFACE: u8 = 0;
 
 /// The DTLS Key Management parameters of both ends.
@@ -133,7 +134,7 @@ fn verify(key: &[u8; KEY_LEN], bytes: &[u8], signature: &[u8]) -> bool {
 }
 
 impl Cookie {
-    /// The way that the INIT came, as seen from here.
+    /// The address pair of the INIT, as this end sees it.
     pub(super) fn pair(&self) -> AddressPair {
         AddressPair { local: self.local, remote: self.remote }
     }
@@ -169,7 +170,7 @@ impl Cookie {
             put_ip(out, address);
         }
         for offer in self.key_management.iter().flat_map(|both| [&both.own, &both.peers]) {
-            // Of 264 bytes at most.
+            // An offer has at most 264 bytes.
             out.put_u16(offer.raw().len() as u16);
             out.put_slice(offer.raw());
         }
@@ -216,7 +217,8 @@ impl Cookie {
     }
 }
 
-/// A link-local address of IPv6 keeps its interface: without that nothing can be sent there.
+/// Writes an address. A link-local IPv6 address keeps its interface number, because nothing can be
+/// sent to it without.
 fn put_address(out: &mut Vec<u8>, address: SocketAddr) {
     match address {
         SocketAddr::V6(of_interface) if of_interface.scope_id() != 0 => {

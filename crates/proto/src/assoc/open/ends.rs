@@ -14,7 +14,7 @@ use crate::rng::Rng;
 pub(crate) struct Identity {
     /// Our verification tag: packets to us carry it.
     pub(crate) local_tag: u32,
-    /// The peer's: packets from us carry it. 0 until known.
+    /// The peer's verification tag: packets from us carry it. 0 until known.
     pub(crate) peer_tag: u32,
     pub(crate) local_port: u16,
     pub(crate) peer_port: u16,
@@ -28,7 +28,8 @@ impl Identity {
     }
 }
 
-/// A packet to us names its association by these, even when that is over.
+/// The tag and port by which a packet names its association. Answers to packets for a finished
+/// association need them, too.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TagAndPort {
     pub(crate) local_tag: u32,
@@ -42,16 +43,16 @@ pub(crate) struct PeerEnd {
     pub(crate) port: u16,
 }
 
-/// Who the two ends are, and where.
+/// The two ends: their tags, ports and addresses.
 #[derive(Debug)]
 pub(crate) struct Ends {
     pub(crate) id: Identity,
-    /// Random stand-ins for the verification tags in a cookie, which anyone on its way can read
-    /// (RFC 9260 §5.2.2).
+    /// Random values that stand for the verification tags in a cookie, because anyone between the
+    /// ends can read a cookie (RFC 9260 §5.2.2).
     tie_tags: (u32, u32),
     /// Addresses that INIT lists and that paths may start from.
     local_addresses: Vec<SocketAddr>,
-    /// Local addresses that no path is learnt for.
+    /// Local addresses from which no path may be learnt.
     avoided: BTreeSet<IpAddr>,
     /// Addresses that the peer listed.
     peer_addresses: Vec<IpAddr>,
@@ -78,7 +79,7 @@ impl Ends {
         &self.local_addresses
     }
 
-    /// An address is ours no longer.
+    /// Removes a local address that this host no longer has.
     pub(crate) fn local_gone(&mut self, local: SocketAddr) {
         self.local_addresses.retain(|address| *address != local);
     }
@@ -91,8 +92,8 @@ impl Ends {
         self.avoided.contains(&local)
     }
 
-    /// Our end of a path to this address: one of the same family that is not in use yet, or else
-    /// the first.
+    /// The local address for a path to `ip`: an unused one of the same family, or else the first of
+    /// that family.
     pub(crate) fn local_for(
         &self,
         ip: IpAddr,
@@ -103,7 +104,7 @@ impl Ends {
         candidates().find(|a| !is_used(*a)).or_else(|| candidates().next())
     }
 
-    /// The peer lists this address.
+    /// Notes an address that the peer lists.
     pub(crate) fn peer_lists(&mut self, ip: IpAddr) {
         if !self.has_peer_listed(ip) {
             self.peer_addresses.push(ip);
@@ -116,7 +117,7 @@ impl Ends {
 
     // ---- Cookies ----
 
-    /// The cookie for an INIT that crossed our own: it has the tag and TSN of that one (RFC 9260
+    /// The cookie for an INIT that crossed ours: it carries the tag and TSN of our INIT (RFC 9260
     /// §5.2.1).
     pub(super) fn cookie_while_opening(&self, fresh: Cookie) -> Cookie {
         Cookie { local_tag: self.id.local_tag, local_tsn: self.id.initial_tsn, ..fresh }
@@ -127,7 +128,7 @@ impl Ends {
         Cookie { tie_local: self.tie_tags.0, tie_peer: self.tie_tags.1, ..fresh }
     }
 
-    /// Which case of RFC 9260 §5.2.4 a valid cookie is.
+    /// The case of RFC 9260 §5.2.4 that a valid cookie is.
     pub(crate) fn classify(&self, cookie: &Cookie) -> CookieAction {
         let local = cookie.local_tag == self.id.local_tag;
         let peer = cookie.peer_tag == self.id.peer_tag;

@@ -37,8 +37,8 @@ pub(crate) enum CookieAction {
     Duplicate,
 }
 
-/// Bytes of the SCTP packet of a padded INIT: as much as any host takes over IPv4 (RFC 791 §3.1),
-/// and more than an INIT ACK needs.
+/// Length of the SCTP packet of a padded INIT, in bytes: as much as every host accepts over IPv4
+/// (RFC 791 §3.1), and more than an INIT ACK needs.
 const PADDED_INIT: usize = 576 - sizes::UDP_IPV4_HEADERS;
 
 impl Association {
@@ -135,7 +135,7 @@ impl Association {
         }
     }
 
-    /// Timeout of INIT or COOKIE ECHO after this number of unanswered attempts.
+    /// The timeout of INIT or COOKIE ECHO after this number of unanswered attempts.
     fn handshake_rto(&self, attempts: u32) -> Duration {
         match self.config.handshake_rto {
             Some(first) => {
@@ -145,13 +145,13 @@ impl Association {
         }
     }
 
-    /// Starts T1-init or T1-cookie, which expires with the time that the application allows.
+    /// Starts T1-init or T1-cookie, to expire no later than the application's limit for opening.
     fn start_t1(&mut self, now: Instant, after: Duration) {
         let at = self.open_until.map_or(now + after, |until| until.min(now + after));
         self.timers.set(Timer::Assoc(AssocTimer::T1), at);
     }
 
-    /// Our INIT. One that is repeated may be padded, to an SCTP packet of at most `room` bytes.
+    /// Makes our INIT. A repeated INIT may be padded, to an SCTP packet of at most `room` bytes.
     pub(crate) fn init_chunk(&self, room: usize) -> Init {
         let is_repeated = matches!(&self.state, State::CookieWait(opening) if opening.attempts > 0);
         let init = Init {
@@ -219,7 +219,7 @@ impl Association {
                 raw.resize(crate::sizes::padded(raw.len()), 0);
                 raw.extend_from_slice(parameter);
             }
-            // §3.2.2: it goes with COOKIE ECHO.
+            // §3.2.2: the error report travels with COOKIE ECHO.
             let cause = ErrorCause::UnrecognizedParameters(raw.into());
             self.control.push_front(Control::Error(cause));
         }
@@ -228,14 +228,14 @@ impl Association {
         }
         let opening = Opening { attempts: 0, ..opening };
         self.state = State::CookieEchoed { cookie, opening };
-        // Its first message goes with COOKIE ECHO.
+        // The first message of the key management travels with COOKIE ECHO.
         self.run_key_management(now);
         self.control.push_front(Control::CookieEcho);
         let rto = self.handshake_rto(0);
         self.start_t1(now, rto);
     }
 
-    /// The peer's first a_rwnd, of its INIT or INIT ACK.
+    /// Takes the a_rwnd of the peer's INIT or INIT ACK.
     fn set_initial_rwnd(&mut self, a_rwnd: u32) {
         self.peer_window.begin(a_rwnd);
         let ssthresh = self.config.initial_ssthresh.bytes(a_rwnd);
@@ -257,8 +257,8 @@ impl Association {
             });
             return;
         }
-        // The next attempt takes the next path: one that is down does not keep the association
-        // closed.
+        // The next attempt takes the next path, so that a path that is down does not prevent the
+        // association.
         let ids: Vec<_> = self.paths.iter().filter(|p| p.origin.is_named()).map(|p| p.id).collect();
         let rto = self.handshake_rto(attempts);
         let own_rto = self.config.handshake_rto.is_some();
@@ -275,7 +275,7 @@ impl Association {
         if matches!(self.state, State::CookieWait(_)) {
             self.push_init(now);
         } else {
-            // The data that left with the cookie goes with it again.
+            // Data sent with COOKIE ECHO is sent again with it.
             for id in self.paths.ids() {
                 self.out.mark_path(id, None);
             }
@@ -293,8 +293,8 @@ impl Association {
         }
     }
 
-    /// The path on which the handshake is answered becomes the primary, if the application named
-    /// it: an address that only the peer listed is to be verified first.
+    /// Makes the path that answered the handshake the primary, if the application named it. An
+    /// address that only the peer listed must be verified first.
     fn prefer(&mut self, pair: AddressPair) {
         if !self.config.handshake_moves_primary {
             return;
@@ -326,7 +326,7 @@ impl Association {
         }
     }
 
-    /// The application's data may flow.
+    /// Lets the application's data flow.
     pub(crate) fn open_for_data(&mut self, now: Instant, incoming: bool) {
         self.events.push(Event::Connected { incoming });
         self.tell_sack_path_agreed();
@@ -338,8 +338,8 @@ impl Association {
         self.verify_paths(now);
     }
 
-    /// Our cookie was too old: try again with a fresh one (RFC 9260 §5.2.6), as often as an
-    /// unanswered INIT.
+    /// Sends INIT again, because our cookie was too old (RFC 9260 §5.2.6). The attempts are limited
+    /// like those of an unanswered INIT.
     pub(crate) fn on_stale_cookie(&mut self, now: Instant) {
         let State::CookieEchoed { opening, .. } = self.state else { return };
         self.rx.receiver = None;
@@ -355,7 +355,7 @@ impl Association {
         }
     }
 
-    /// The cookie fields that an INIT for this existing association gets (RFC 9260 §5.2.1, §5.2.2).
+    /// The cookie for an INIT that arrives for this existing association (RFC 9260 §5.2.1, §5.2.2).
     /// `None`: no INIT ACK is sent.
     pub(crate) fn cookie_for_existing(&mut self, fresh: Cookie) -> Option<Cookie> {
         match self.state {
@@ -376,8 +376,8 @@ impl Association {
         }
     }
 
-    /// The addresses of an INIT that are new to the association: with them, anyone who can reach us
-    /// could take it over (RFC 9260 §5.2.1, §5.2.2).
+    /// The addresses of an INIT that are new to the association. Accepting them would let anyone
+    /// who can reach us take it over (RFC 9260 §5.2.1, §5.2.2).
     pub(crate) fn new_addresses(&self, source: IpAddr, listed: &[IpAddr]) -> Vec<IpAddr> {
         if matches!(self.state, State::CookieWait(_)) {
             return Vec::new(); // The peer's addresses are not known yet.
@@ -386,7 +386,7 @@ impl Association {
         all.filter(|&ip| !self.knows(ip)).collect()
     }
 
-    /// Which case of RFC 9260 §5.2.4 a valid cookie is.
+    /// The case of RFC 9260 §5.2.4 that a valid cookie is.
     pub(crate) fn classify_cookie(&self, cookie: &Cookie) -> CookieAction {
         self.ends.classify(cookie)
     }
@@ -437,8 +437,8 @@ impl Association {
         self.control.push_front(Control::CookieAck { to });
     }
 
-    /// Takes over from an association that its peer restarted: the same one for the application,
-    /// with everything unacknowledged lost (RFC 9260 §5.2.4, action A).
+    /// Takes over from an association that its peer restarted. The application sees one association
+    /// that has lost everything unacknowledged (RFC 9260 §5.2.4, action A).
     pub(crate) fn succeed(&mut self, now: Instant, mut old: Association) {
         self.events.succeed(old.events);
         self.stats = old.stats;
@@ -448,7 +448,7 @@ impl Association {
         self.set_receive_buffer(now, old.rx.buffer);
     }
 
-    /// COOKIE ECHO in SHUTDOWN-ACK-SENT (RFC 9260 §5.2.4, action A's exception).
+    /// Handles COOKIE ECHO in SHUTDOWN-ACK-SENT (RFC 9260 §5.2.4, exception to action A).
     pub(crate) fn refuse_cookie_while_shutting_down(&mut self) -> bool {
         if !matches!(self.state, State::ShutdownAckSent { .. }) {
             return false;

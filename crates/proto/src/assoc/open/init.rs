@@ -22,12 +22,12 @@ pub(crate) struct PeerInit {
     pub(crate) streams_in: u16,
     pub(crate) initial_tsn: Tsn,
     pub(crate) addresses: Vec<IpAddr>,
-    /// Those that it announced.
+    /// The extensions that the peer announced.
     pub(crate) extensions: Extensions,
     pub(crate) cookie: Option<Bytes>,
-    /// How it would agree on keys.
+    /// The peer's offer of key management.
     pub(crate) key_management: Option<DtlsKeyManagement>,
-    /// Parameters to be reported, whole.
+    /// Unrecognized parameters to report, whole.
     pub(crate) unrecognized: Vec<Bytes>,
 }
 
@@ -88,9 +88,9 @@ impl PeerInit {
         Ok(peer)
     }
 
-    /// Drops listed addresses that mean another host where the list comes from: loopback ones
-    /// unless it comes from this host, link-local ones unless it comes from such an address. Else
-    /// anyone could have us send to our own services and neighbours.
+    /// Drops listed addresses that would mean another host here: loopback addresses unless the list
+    /// comes from this host, and link-local ones unless it comes from such an address. Otherwise
+    /// anyone could make us send to our own services and neighbours.
     pub(crate) fn keep_addresses_in_scope_of(&mut self, source: IpAddr) {
         let is_link_local = |ip: IpAddr| match ip {
             IpAddr::V4(ip) => ip.is_link_local(),
@@ -101,8 +101,8 @@ impl PeerInit {
             .retain(|&ip| (here || !ip.is_loopback()) && (here || near || !is_link_local(ip)));
     }
 
-    /// Keeps an address that a packet can be sent to. An IPv4 address that is written as an IPv6
-    /// one is the IPv4 address.
+    /// Keeps an address that a packet can be sent to. An IPv4-mapped IPv6 address becomes the IPv4
+    /// address.
     fn add_address(&mut self, ip: IpAddr) {
         let ip = ip.to_canonical();
         let unusable = match ip {
@@ -117,9 +117,10 @@ impl PeerInit {
     }
 }
 
-/// The parameters of our INIT, or of our INIT ACK if there is a cookie; `sack_path` announces SACK
-/// PATH chunks. Parameters that would say nothing are left out, which some stacks refuse: all
-/// address types are supported without Supported Address Types (RFC 9260 §3.3.2.1.5).
+/// The parameters of our INIT, or of our INIT ACK if there is a cookie. `sack_path` announces SACK
+/// PATH chunks. Parameters that would say nothing are left out, because some stacks refuse them: an
+/// empty list of extensions, and Supported Address Types, without which all types are supported
+/// (RFC 9260 §3.3.2.1.5).
 pub(crate) fn parameters(
     config: &Config,
     local: &[SocketAddr],
@@ -147,16 +148,16 @@ pub(crate) fn parameters(
     params
 }
 
-/// True if an association may send fewer SACKs than RFC 9260 §6.2 says, to a peer that bears it.
-/// Such an end bears it, too.
+/// True if an association may send fewer SACKs than RFC 9260 §6.2 demands, to a peer that accepts
+/// that. Such an end also accepts fewer SACKs.
 pub(crate) fn sends_rare_sacks(config: &Config) -> bool {
     config.sack_every_max > config.sack_every
 }
 
-/// The INIT ACK for an INIT, without keeping anything (RFC 9260 §5.1.3).
+/// The INIT ACK for an INIT. Keeps no state (RFC 9260 §5.1.3).
 ///
-/// `budget` is the largest chunk that may be sent to an address that is not verified: lest it
-/// amplify, the addresses are left out if they do not fit.
+/// `budget` is the largest chunk that may go to an unverified address without amplifying. The list
+/// of addresses is left out if it does not fit.
 pub(crate) fn init_ack(
     config: &Config,
     local: &[SocketAddr],
@@ -180,7 +181,7 @@ pub(crate) fn init_ack(
             initial_tsn: cookie.local_tsn,
             params: params.iter().cloned().collect(),
         };
-        // The cookie comes first and stays, and so does what protection needs.
+        // The cookie comes first and always stays, and so do the parameters of protection.
         if init.params.as_bytes().len() <= budget || params.len() == kept {
             return init;
         }

@@ -1,10 +1,10 @@
 //! Candidate pairs (RFC 8445 §6.1.2): pairs of a local and a remote address that the application
-//! gave beside its paths. Of the addresses that a peer lists some may be out of reach, such as
-//! those of a bridge on its host, and nobody can tell which. A path that is not verified in time
-//! (RFC 9260 §5.4) is therefore tried with the next remote address, from the same local one; a pair
-//! that answers is kept.
+//! gave in addition to its paths. Some addresses that a peer lists may be out of reach, such as the
+//! address of a bridge on its host, and nobody can tell which. A path that is not verified in time
+//! (RFC 9260 §5.4) therefore tries the next remote address from the same local one, and keeps the
+//! first pair that answers.
 //!
-//! Without candidates a trial changes nothing: its end is an event.
+//! Without candidates a trial changes nothing; its end only produces an event.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -23,27 +23,27 @@ use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
 /// Time in which a path must answer before a candidate takes its place. Nearly all round trips of
-/// the Internet are shorter, also with a packet lost and repeated. A longer one costs nothing but
-/// time: a late answer from a pair that was replaced brings it back.
+/// the Internet are shorter, even with one retransmission. A longer one only costs time: a late
+/// answer brings a replaced pair back.
 const TRIAL: Duration = Duration::from_secs(1);
 
-/// Trials of each pair, so that all of them together are bounded. More than one, because packets
-/// are lost and a network that one has just come to may need some seconds.
+/// Trials per pair, so that the whole search is bounded. There is more than one because packets get
+/// lost, and a network may need some seconds after a host joins it.
 const MAX_TRIES: u8 = 3;
 
-/// Candidates at most, so that addresses which a peer invents cost little memory and time.
+/// Most candidates, so that a peer that invents addresses costs little memory and time.
 const MAX_CANDIDATES: usize = 64;
 
-/// A pair of addresses, and how it did so far.
+/// A pair of addresses and its failed trials.
 #[derive(Copy, Clone, Debug)]
 struct Pair {
     local: SocketAddr,
     remote: SocketAddr,
-    /// The place in the order of the application: paths come before candidates.
+    /// The pair's place in the application's order: paths come before candidates.
     order: (Role, u32),
-    /// Trials that it did not answer.
+    /// Trials that brought no answer.
     tries: u8,
-    /// The application knows that it does not answer.
+    /// The application was told that the pair does not answer.
     is_told: bool,
 }
 
@@ -65,25 +65,25 @@ enum Role {
 struct Trial {
     path: PathId,
     pair: Pair,
-    /// When it ends; `None` if it was not answered and nothing took its place, or while it cannot
-    /// be answered.
+    /// When the trial ends. `None` if it ended without an answer and no candidate took its place,
+    /// or while no answer is possible.
     ends: Option<Instant>,
 }
 
 /// The candidates of an association, and the trials of its paths.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
-    /// Pairs that are no path of the application's, in the order in which they are tried.
+    /// Pairs that are not paths of the application now, in the order in which they are tried.
     waiting: VecDeque<Pair>,
-    /// Of paths that are not verified yet.
+    /// The trials of paths that are not verified yet.
     trials: Vec<Trial>,
-    /// Pairs so far.
+    /// Number of pairs given so far.
     pairs: u32,
     are_given: bool,
 }
 
 impl Candidates {
-    /// The application has given some, ever.
+    /// True once the application has given a candidate.
     pub(crate) fn are_given(&self) -> bool {
         self.are_given
     }
@@ -92,17 +92,17 @@ impl Candidates {
         self.waiting.iter().any(|pair| (pair.local, pair.remote) == (local, remote))
     }
 
-    /// The application makes a path of this pair itself.
+    /// Removes a candidate, because the application makes a path of this pair.
     pub(crate) fn take(&mut self, local: SocketAddr, remote: SocketAddr) {
         self.waiting.retain(|pair| (pair.local, pair.remote) != (local, remote));
     }
 
-    /// A local address is ours no longer.
+    /// Forgets the candidates from a local address that this host no longer has.
     pub(crate) fn local_gone(&mut self, local: SocketAddr) {
         self.waiting.retain(|pair| pair.local != local);
     }
 
-    /// Nothing is to leave from these addresses.
+    /// Forgets the candidates from local addresses that must not be used.
     pub(crate) fn avoid(&mut self, locals: &BTreeSet<IpAddr>) {
         self.waiting.retain(|pair| !locals.contains(&pair.local.ip()));
     }
@@ -143,7 +143,7 @@ impl Association {
         let pair = self.candidates.new_pair(Role::Candidate, local, remote);
         self.candidates.waiting.push_back(pair);
         self.candidates.are_given = true;
-        // Paths from there may have waited for it.
+        // Paths from this local address may have waited for a candidate.
         let waits = |t: &&Trial| t.ends.is_none() && t.pair.is_told && t.pair.local == local;
         let unanswered = self.candidates.trials.iter().find(waits).map(|t| t.path);
         if self.may_try()
@@ -187,7 +187,7 @@ impl Association {
         }
     }
 
-    /// Begins the trial of a path again, if it is to have one: at that time it can first answer.
+    /// Starts the trial of a path again, if it may have another. The path can answer from `at` on.
     pub(crate) fn begin_trial(&mut self, at: Instant, id: PathId) {
         let has_use = self.candidates.are_given
             || self.paths.iter().filter(|p| p.origin.is_named()).count() > 1;
@@ -209,7 +209,7 @@ impl Association {
         self.candidates.trials.push(trial);
     }
 
-    /// A path is verified, or there no more.
+    /// Ends the trial of a path that is verified or removed.
     pub(crate) fn end_trial(&mut self, id: PathId) {
         if self.candidates.trial_mut(id).is_some() {
             self.candidates.trials.retain(|trial| trial.path != id);
@@ -217,8 +217,8 @@ impl Association {
         }
     }
 
-    /// The peer answers, so that trials count from here; no path can be verified until the
-    /// association is open for data.
+    /// Suspends all trials, because the peer answers the handshake. No path can be verified before
+    /// the association is open for data.
     pub(crate) fn suspend_trials(&mut self) {
         self.candidates.forget_tries();
         self.candidates.trials.iter_mut().for_each(|trial| trial.ends = None);
@@ -234,7 +234,7 @@ impl Association {
         again.into_iter().for_each(|path| self.begin_trial(now, path));
     }
 
-    /// A path can answer, to INIT or to HEARTBEAT.
+    /// True if a path can answer now, to INIT or to HEARTBEAT.
     fn may_try(&self) -> bool {
         let is_opening = matches!(self.state, State::CookieWait(_));
         is_opening || (self.state.is_open() && !self.state.is_ending())
@@ -243,8 +243,8 @@ impl Association {
     fn renew_trial_timer(&mut self) {
         let timer = Timer::Assoc(AssocTimer::Trial);
         let next = self.candidates.trials.iter().filter_map(|trial| trial.ends).min();
-        // Without candidates nothing depends on the end, and other timers are early enough for an
-        // event. One more would send what is due at other times.
+        // Without candidates the end of a trial only produces an event, for which other timers are
+        // early enough. Another timer would change when packets are sent.
         let has_effect = self.candidates.are_given && self.closed().is_none();
         match next {
             Some(at) if has_effect => self.timers.set(timer, at),
@@ -283,8 +283,8 @@ impl Association {
         self.try_next(now, id);
     }
 
-    /// The next candidate takes the place of a path that was not answered, if one waits. When each
-    /// was tried as often as it may be, the path stays with the best.
+    /// Puts the next candidate, if any, in the place of a path that did not answer. Once each was
+    /// tried `MAX_TRIES` times, the path stays with the best.
     fn try_next(&mut self, now: Instant, id: PathId) {
         let Some(failed) = self.candidates.trial_mut(id).map(|trial| trial.pair) else { return };
         if let Some(next) = self.next_candidate(failed.local) {
@@ -302,9 +302,9 @@ impl Association {
         }
     }
 
-    /// The candidate from a local address that is tried next. Before all others, one that the
-    /// peer's packets come from already; then one that was tried less often; of those one whose
-    /// remote address answers elsewhere.
+    /// The next candidate to try from a local address. A candidate from which the peer's packets
+    /// already come is first, then the least often tried; among equals, one whose remote address
+    /// answers on another path.
     fn next_candidate(&self, local: SocketAddr) -> Option<Pair> {
         let may_be_tried = |pair: &&Pair| pair.local == local && pair.tries < MAX_TRIES;
         let rank = |pair: &&Pair| {
@@ -320,11 +320,11 @@ impl Association {
         self.paths.iter().any(is_verified)
     }
 
-    /// Puts a candidate in the place of a path that does not answer, whose pair waits then.
+    /// Puts a candidate in the place of a path that does not answer. The path's pair waits then.
     fn replace(&mut self, now: Instant, id: PathId, by: Pair) {
         let Some(failed) = self.candidates.trial_mut(id).map(|trial| trial.pair) else { return };
         match self.paths.find(&by.addresses()) {
-            // The peer's packets came from there meanwhile.
+            // Meanwhile the peer's packets have come from this pair.
             Some(there) => {
                 let was_primary = self.primary == id && !self.state.is_open();
                 self.remove_path(now, id);
@@ -366,8 +366,8 @@ impl Association {
         }
     }
 
-    /// The peer's packets come on a candidate, and there is no room for another path: one from the
-    /// same local address that was not answered gives way.
+    /// Uses a candidate from which the peer's packets come, although there is no room for another
+    /// path: it replaces an unanswered path from the same local address.
     pub(crate) fn replace_unanswered(
         &mut self,
         now: Instant,
@@ -386,7 +386,7 @@ impl Association {
     }
 }
 
-/// A path that can have a trial.
+/// True for a path that can have a trial.
 fn is_to_answer(p: &Path) -> bool {
     p.origin.is_named()
         && !p.liveness.is_away()
@@ -394,13 +394,13 @@ fn is_to_answer(p: &Path) -> bool {
         && p.liveness.state == PathState::Unconfirmed
 }
 
-/// Packets of the peer came on a path.
+/// True if packets of the peer came on the path.
 fn is_heard(p: &Path) -> bool {
     !p.liveness.is_away() && p.liveness.last_heard.is_some()
 }
 
-/// A path has answered our heartbeat. That packets of the peer come from there is no answer: its
-/// address may be out of reach, such as that of a bridge on its host.
+/// True if the path has answered our heartbeat. Packets from the peer prove less: their source
+/// address may be out of reach, such as the address of a bridge on its host.
 fn has_answered(p: &Path) -> bool {
     !p.liveness.is_away() && p.liveness.state != PathState::Unconfirmed
 }
