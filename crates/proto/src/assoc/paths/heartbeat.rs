@@ -1,4 +1,4 @@
-//! Heartbeats (RFC 9260 §8.3): they verify paths, find out which work, and measure idle ones.
+//! Heartbeats (RFC 9260 §8.3): they verify paths, show which ones work, and measure idle ones.
 
 use std::time::Duration;
 
@@ -16,25 +16,25 @@ use crate::rng::Rng;
 use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
-/// The longest time between two probes while data waits for the end of an outage: it flows again
-/// within a second of that.
+/// Longest time between two probes while data waits for the end of an outage: data flows again
+/// within a second of the end.
 const MAX_GAP_IN_OUTAGE: Duration = Duration::from_millis(900);
 
-/// The least time between two probes of a lone path in an outage, while data waits for its end.
+/// Shortest time between two probes of a lone path in an outage, while data waits.
 const MIN_GAP_IN_OUTAGE: Duration = Duration::from_millis(250);
 
-/// The least time between two probes of a lone path in an outage where no data waits.
+/// Shortest time between two probes of a lone path in an outage, while no data waits.
 const MIN_GAP_WITHOUT_DATA: Duration = Duration::from_secs(1);
 
-/// Facts on the heartbeats of all paths together; the rest is in the paths.
+/// The heartbeat state shared by all paths; each path has its own in `path::Probing`.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     questions: Questions,
-    /// False if no path's is due.
+    /// False if no path's heartbeat is due.
     pub(crate) may_be_due: bool,
-    /// When one was last answered on other paths than its own.
+    /// When a heartbeat of the peer was last answered on other paths than its own.
     pub(crate) answered_elsewhere: Option<Instant>,
-    /// Bytes of probes that may still be sent to addresses that the peer listed.
+    /// Bytes of probes that may still be sent to unverified addresses that only the peer listed.
     pub(crate) credit: usize,
 }
 
@@ -46,8 +46,8 @@ impl Heartbeats {
 }
 
 impl Association {
-    /// Starts the verification of every path the handshake did not verify (RFC 9260 §5.4). RFC 2960
-    /// knew no verification: its paths are active at once.
+    /// Starts the verification of every path that the handshake did not verify (RFC 9260 §5.4). RFC
+    /// 2960 has no verification: all paths are active at once.
     pub(crate) fn verify_paths(&mut self, now: Instant) {
         if self.recovery.rules.heartbeats.none_at_start {
             self.paths.ids().for_each(|id| self.confirm_path(now, id));
@@ -75,10 +75,10 @@ impl Association {
         }
     }
 
-    /// RFC 9260 §8.3: none are sent after SHUTDOWN or SHUTDOWN ACK, but those that verify an
-    /// address which the peer's packets come from since then: without it nothing that they say
-    /// would count. Answers that are under way count still: a path that they verify can carry the
-    /// chunks of the shutdown (§6.4.1).
+    /// Stops heartbeats after SHUTDOWN or SHUTDOWN ACK (RFC 9260 §8.3). Only paths learnt from the
+    /// peer's packets are still verified: without that, nothing that arrives there would count.
+    /// Answers in flight still count, too: a path that they verify can carry the chunks of the
+    /// shutdown (§6.4.1).
     pub(crate) fn stop_heartbeats(&mut self) {
         self.stop_size_searches();
         for p in self.paths.iter_mut().filter(|p| !is_to_be_known(p)) {
@@ -88,7 +88,7 @@ impl Association {
         }
     }
 
-    /// The chunks of a shutdown have no way to take but one that is not verified yet.
+    /// True if only unverified paths are left to carry the chunks of a shutdown.
     fn lacks_a_way_to_end(&self) -> bool {
         let works = |p: &Path| is_known(p) && p.liveness.state == PathState::Active;
         self.state.is_ending() && !self.paths.iter().any(works)
@@ -102,7 +102,7 @@ impl Association {
         if self.state.is_ending() && !self.paths.get(id).is_some_and(is_needed) {
             return;
         }
-        // What made it worth asking may have ended the association.
+        // The event that calls for a probe may have ended the association.
         if self.closed().is_some() {
             return;
         }
@@ -114,8 +114,8 @@ impl Association {
         }
     }
 
-    /// Probes a path at once after T3-rtx expired on it, if there is another (HAR: retransmission
-    /// policies paper, section 4.1): the answer ends its back-off.
+    /// Probes a path at once after T3-rtx expired on it, if another path is usable (HAR:
+    /// retransmission policies paper, section 4.1). The answer ends the back-off of its RTO.
     pub(crate) fn heartbeat_after_rto(&mut self, now: Instant, id: PathId) {
         let has_other = self.paths.iter().any(|p| p.id != id && p.role.usable);
         let Some(p) = self.paths.get_mut(id).filter(|p| has_other && !p.probing.is_due) else {
@@ -125,9 +125,9 @@ impl Association {
         self.probe_now(now, id);
     }
 
-    /// The peer's packets arrive on a path that has failed: it may work again. Or it was never
-    /// verified, and a shutdown needs it. An earlier question gets its RTO to be answered first,
-    /// and longer if the peer is heard and does not answer.
+    /// Probes a path on which the peer's packets arrive although it has failed, or is unverified
+    /// and needed for a shutdown. An earlier heartbeat first gets an RTO to be answered, and longer
+    /// if the peer is heard and does not answer.
     pub(crate) fn probe_if_failed(&mut self, now: Instant, id: PathId) {
         let lacks_a_way = self.lacks_a_way_to_end();
         let Some(p) = self.paths.get_mut(id) else { return };
@@ -136,8 +136,8 @@ impl Association {
             PathState::Unconfirmed => lacks_a_way,
             PathState::Active => false,
         };
-        // A peer that returned asks by its packets: what it was asked while it was away is no
-        // question, and it can still answer it.
+        // A peer that returns may have missed an earlier heartbeat while it was away, so do not
+        // wait for that one's answer.
         let waits = match p.rto.srtt() {
             Some(srtt) if self.policies.in_doubt.carry_when_answered => srtt,
             _ => p.rto.rto(),
@@ -173,7 +173,7 @@ impl Association {
         info
     }
 
-    /// Begins the interval to the next heartbeat of an active path, unless one lasts.
+    /// Begins the interval to the next heartbeat of an active path, unless an interval still lasts.
     fn begin_heartbeat_interval(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
         let is_active = |p: &&Path| p.liveness.state == PathState::Active;
@@ -191,8 +191,7 @@ impl Association {
         }
     }
 
-    /// HB.interval + RTO, give or take half an RTO (RFC 9260 §8.3). The jitter is a factor of the
-    /// RTO.
+    /// HB.interval + RTO ± 50 % of the RTO (RFC 9260 §8.3). `jitter` is the factor of the RTO.
     fn heartbeat_gap(&self, rto: Duration, jitter: f64) -> Duration {
         if self.recovery.rules.heartbeats.halved {
             self.config.hb_interval / 2 + rto
@@ -201,7 +200,8 @@ impl Association {
         }
     }
 
-    /// A heartbeat was sent again in the interval that ends: it takes the place of the next.
+    /// True if a lost heartbeat was repeated in the interval that ends. The repetition replaces the
+    /// next one.
     fn was_repeated(&self, id: PathId) -> bool {
         let Some(p) = self.paths.get(id) else { return false };
         let begun = p.probing.interval.map(|(begun, _)| begun);
@@ -211,8 +211,8 @@ impl Association {
             && p.probing.lost == 0
     }
 
-    /// When an idle path is probed next: HB.interval + RTO, give or take half an RTO (RFC 9260
-    /// §8.3).
+    /// Schedules the next probe of an idle path: after HB.interval + RTO ± 50 % of the RTO (RFC
+    /// 9260 §8.3).
     pub(crate) fn schedule_heartbeat(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
         let is_over = self.state.is_ending() || self.closed().is_some();
@@ -260,16 +260,16 @@ impl Association {
             return;
         }
         let Some(p) = self.paths.get(id) else { return };
-        // Nor is a path idle whose peer answers probes of its window: their back-off is not to be
-        // ended.
+        // While the peer answers probes of its closed window, the path is not idle: a heartbeat
+        // would end the back-off of these probes.
         let sends_new = p.flow.last_new_data.is_some_and(|at| now - at < self.config.hb_interval);
         let busy = sends_new || self.peer_window.is_probe_answered();
         let carries_data = p.role.usable && self.out.chunks_in_flight(id) > 0;
         let (busy, carries_data) =
             if self.is_probed_with_data(id) { (false, false) } else { (busy, carries_data) };
         match p.liveness.state {
-            // RFC 9260 §8.3: only idle paths are probed, those without chunks that measure their
-            // RTT. Retransmissions do not, so a path that carries nothing else is idle.
+            // RFC 9260 §8.3: a path is idle, and probed, if no chunk on it measures the RTT.
+            // Retransmissions do not, so a path that carries nothing else is idle.
             PathState::Active if busy => self.schedule_heartbeat(now, id),
             PathState::Active if is_lost && !self.recovery.rules.heartbeats.repeated_at_once => {
                 self.schedule_heartbeat(now, id);
@@ -282,14 +282,14 @@ impl Association {
                 self.schedule_heartbeat(now, id);
             }
             PathState::Active => self.probe_now(now, id),
-            // T3-rtx watches a path that carries data as the last resort; a probe beside it would
-            // count each failure twice.
+            // The last resort carries data that T3-rtx watches. A probe would count each failure
+            // twice.
             _ if carries_data => self.schedule_heartbeat(now, id),
             _ => self.probe_now(now, id),
         }
     }
 
-    /// Paths are probed one at a time, and another has been idle for longer than this one.
+    /// True if paths are probed one at a time and another path has been idle for longer.
     fn is_idle_elsewhere_for_longer(&self, id: PathId) -> bool {
         let idle_since = |p: &Path| p.flow.last_new_data.max(p.probing.last_sent);
         let Some(own) = self.paths.get(id).filter(|p| p.probing.probe.is_none()) else {
@@ -301,7 +301,7 @@ impl Association {
         self.recovery.rules.heartbeats.one_at_a_time && self.paths.iter().any(is_longer)
     }
 
-    /// A heartbeat was answered, by a packet that came on the path `via`.
+    /// Handles HEARTBEAT ACK. `via` is the path on which it came.
     pub(crate) fn on_heartbeat_ack(&mut self, now: Instant, info: &Bytes, via: Option<PathId>) {
         if self.on_size_answer(now, info) {
             return;
@@ -312,7 +312,7 @@ impl Association {
         let stuck = self.stuck_paths(id);
         let is_quick = self.config.hb_first_probe.is_some();
         let Some(p) = self.paths.get_mut(id) else { return };
-        // An answer that came before, or is older than one that did, says nothing new.
+        // An answer that was already counted, or is older than a counted one, is not news.
         if p.liveness.is_away() || p.probing.answered.is_some_and(|newest| sent_at <= newest) {
             return;
         }
@@ -320,7 +320,7 @@ impl Association {
         let asked_at = latest.map_or(sent_at, |probe| probe.sent_at);
         let is_late = latest.is_none();
         let is_idle = self.out.chunks_in_flight(id) == 0;
-        // Since it was asked nothing else has shown that it works.
+        // Nothing else has shown since the heartbeat that the path works.
         let is_news =
             std::mem::take(&mut p.probing.is_after_change) && p.liveness.last_active < asked_at;
         let was_in_doubt =
@@ -345,14 +345,14 @@ impl Association {
         if was_in_doubt && was_verified {
             self.path_answers(now, id, is_late.then_some(asked_at));
         }
-        // It may have waited where the network only just came up, as for the router's hardware
-        // address (ARP), and would be taken for a path's RTT.
+        // The heartbeat may have waited for a network that just came up, for instance for ARP. Its
+        // RTT would then be too long for the path, so measure again.
         if is_quick && is_late && was_in_doubt {
             self.probe_now(now, id);
         }
     }
 
-    /// The consequences for a path's state and window that a heartbeat was answered.
+    /// Updates a path's state and window after a heartbeat was answered.
     fn path_answered(&mut self, now: Instant, id: PathId) {
         let config = self.config_rc();
         let Some(p) = self.paths.get_mut(id) else { return };
@@ -387,9 +387,9 @@ impl Association {
         Some(Transmit::new(p.local, p.remote, len))
     }
 
-    /// The time between probes of a path that is not active: its RTO, which backs off, unless the
-    /// configuration asks for quicker ones. Never quicker than an answer can come: not if the last
-    /// one took longer, nor while the peer is heard and does not answer.
+    /// The time between probes of a path that is not active: its RTO with back-off, or less if the
+    /// configuration asks for quick probes. It is never less than a recent answer took, and grows
+    /// while the peer is heard and does not answer.
     fn probe_interval(&self, now: Instant, id: PathId) -> Duration {
         let config = &self.config;
         let Some(p) = self.paths.get(id) else { return config.hb_interval };
@@ -400,7 +400,7 @@ impl Association {
         let slow = if waits { rto + config.hb_interval } else { rto.max(gap) };
         let doubled = |first: Duration| first.saturating_mul(1 << p.probing.lost.min(16));
         let Some(srtt) = p.rto.srtt() else {
-            // A network that one has just come to may lose the first packets.
+            // A network that the host just joined may lose the first packets.
             let is_new = p.origin.is_named() && p.liveness.error_count <= config.path_max_retrans;
             return match config.hb_first_probe {
                 Some(first) if is_new && self.policies.in_doubt.carry_when_answered => {
@@ -414,11 +414,11 @@ impl Association {
         slow.min(first.min(most).max(2 * srtt).max(gap))
     }
 
-    /// The least time between two quick probes of a path that brings no answer: a part of the time
-    /// since the last one. In an outage it is longer, so that probes fill no link that became very
-    /// slow, where a full queue holds back all else. If no data waits for the end of the outage
-    /// here, it has no upper bound and counts from the last packet of the peer. A lone path has a
-    /// lower bound, for nothing else says whether it is slow or dead.
+    /// The shortest time between two quick probes of a silent path: a fraction of the time for
+    /// which it has been silent. In an outage the fraction is larger, so that probes do not fill a
+    /// link that became very slow. Data that waits on this path bounds the time. Without such data
+    /// it is unbounded, and silence counts from the peer's last packet. A lone path also has a
+    /// lower bound, because no other path tells whether it is slow or dead.
     fn gap_in_silence(&self, now: Instant, id: PathId) -> Duration {
         let is_quick = self.config.hb_probe_max.is_some();
         if !is_quick {

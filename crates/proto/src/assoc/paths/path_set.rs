@@ -16,13 +16,13 @@ impl Association {
         self.policies.path_set.evidence()
     }
 
-    /// Takes note of the hops of paths, as far as they are known. Of paths that are not disjoint
-    /// from each other (Disjoint at most [`BETA`](crate::overlay::BETA)) the one with the best
-    /// score carries data from now on, and the others only when it fails, when a later route says
-    /// otherwise, or if fewer than `paths_min` were left. None that is set aside takes the place of
-    /// one that works: what is known of it is old.
+    /// Takes note of the known hops of paths. Among paths that are not disjoint (disjointness at
+    /// most [`BETA`](crate::overlay::BETA)) the one with the best score carries data from now on.
+    /// The others carry data only when it fails, when a later route makes them disjoint, or if
+    /// fewer than `paths_min` were left. A path that is set aside never displaces a working one,
+    /// because its figures are old.
     ///
-    /// Paths that are not named keep the route that is known of them. An empty route takes it back.
+    /// Paths not named here keep their known route. An empty route removes the known one.
     pub fn set_routes(&mut self, now: Instant, routes: impl IntoIterator<Item = (PathId, Route)>) {
         for (id, route) in routes {
             self.policies.path_set.set_route(id, route);
@@ -40,7 +40,7 @@ impl Association {
         decision(&mut *self.policies.path_set, Standings { now, paths: &paths })
     }
 
-    /// The first DATA goes to a path.
+    /// Tells the path set that the first DATA is sent on a path.
     pub(crate) fn begin_use(&mut self, now: Instant, id: PathId) {
         if let Some(p) = self.paths.get(id) {
             self.policies.path_set.began(now, &p.standing());
@@ -53,15 +53,15 @@ impl Association {
         self.carry_out(now, &made);
     }
 
-    /// A path enters fast retransmit: does it share a bottleneck with another?
+    /// A path enters fast retransmit: looks for another path with the same bottleneck.
     pub(crate) fn look_for_shared_bottleneck(&mut self, now: Instant, id: PathId) {
         if self.policies.needs.bottlenecks {
             self.ask_detector(now, |set, cx, paths| set.on_fast_retransmit(cx, paths, id));
         }
     }
 
-    /// Data sent once on a path, at `sent_at`, is acknowledged: what does its delay say of paths
-    /// with one bottleneck?
+    /// Tells the path set the delay of acknowledged data that was sent once, at `sent_at`. Delays
+    /// may reveal a shared bottleneck.
     #[inline(never)] // of the presets, `mtcp` alone asks
     pub(crate) fn note_delay(&mut self, now: Instant, id: PathId, sent_at: Instant) {
         if self.policies.path_set.on_delay(now, id, sent_at) {
@@ -82,14 +82,14 @@ impl Association {
         }
     }
 
-    /// Data is sent: paths are to be reviewed after some time.
+    /// Starts the timer for the next review of paths, because data is sent.
     pub(crate) fn start_review(&mut self, now: Instant) {
         if let Some(interval) = self.policies.needs.review {
             self.timers.start(Timer::Assoc(AssocTimer::Review), now + interval);
         }
     }
 
-    /// The time between reviews has passed.
+    /// Reviews the paths when the time between reviews has passed.
     pub(crate) fn review_paths(&mut self, now: Instant) {
         let (Some(interval), true) = (self.policies.needs.review, self.state.is_open()) else {
             return;
@@ -103,7 +103,7 @@ impl Association {
         }
     }
 
-    /// Acts on decisions, in their order. True if other paths may carry data than before:
+    /// Acts on decisions in their order. True if the set of paths that may carry data changed:
     /// [`renew_usable`](Self::renew_usable) must follow.
     fn carry_out(&mut self, now: Instant, made: &[Decision]) -> bool {
         let mut has_changed = false;
@@ -149,8 +149,8 @@ impl Association {
         self.events.push(Event::PathSuppressed { path, reason });
         self.timers.stop(Timer::Path(path, PathTimer::Silence));
         if why == SetAside::Slow {
-            // It could hold the receiver's buffer for long. What is on its way over a shared
-            // bottleneck arrives.
+            // A slow path could hold up the receiver for long, so its data moves. Data in flight
+            // over a shared bottleneck arrives, and stays.
             self.move_outstanding(path);
         }
     }

@@ -1,9 +1,8 @@
-//! Finds the size of the packets that each path carries (RFC 8899): sends its probes, and acts on
-//! what they say.
+//! Finds the packet size of each path (RFC 8899): sends the probes, and acts on their outcome.
 //!
 //! A probe is a HEARTBEAT with a nonce and a PAD chunk (RFC 8899 §6.2.1) in a packet of its own.
-//! Its loss is no sign of congestion or failure, only its answer says something. Which sizes are
-//! tried is `path::Pmtu`'s to decide.
+//! Only its answer proves something: its loss is no sign of congestion or failure. `path::Pmtu`
+//! decides which sizes to try.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,18 +21,18 @@ use crate::sizes;
 use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
-/// Times between which messages of routers may make a path's packets smaller: who sees our packets
-/// and forges them gets no more than this.
+/// Shortest time between two messages of routers that may shrink a path's packets. It limits an
+/// attacker who sees our packets and forges such messages.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Facts on the searches of all paths together; the rest is in the paths.
+/// The search state shared by all paths; each path has its own in `path::Pmtu`.
 #[derive(Debug)]
 pub(crate) struct SizeSearch {
     /// False if no probe is due.
     pub(crate) may_owe_probe: bool,
     /// The nonces of probes.
     rng: Rng,
-    /// As far as the driver has said.
+    /// The MTUs that the driver has reported.
     link_mtus: Arc<LinkMtus>,
 }
 
@@ -54,8 +53,8 @@ impl SizeSearch {
 }
 
 impl Association {
-    /// The longest IP packet, in bytes, that a path can have: what the interface of our address
-    /// takes, and of a protected path what a record does.
+    /// The longest IP packet, in bytes, that a path can have: the MTU of the local interface, and
+    /// on a protected path what a record holds.
     pub(crate) fn link_mtu(&self, pair: AddressPair) -> Option<usize> {
         let link = self.size_search.link_mtus.get(&pair.local).copied();
         let outer = sizes::outer_headers(pair.remote, self.config.udp_encapsulation);
@@ -63,8 +62,8 @@ impl Association {
         link.map(|link| link.min(record))
     }
 
-    /// The search for a path's size begins: the path is verified, or the application named it, so
-    /// that large packets to it are no way to make us flood a stranger (RFC 9260 §5.4).
+    /// Begins the search for a path's size. The path is verified, or the application named it, so
+    /// large packets cannot flood a stranger (RFC 9260 §5.4).
     pub(crate) fn start_size_search(&mut self, now: Instant, id: PathId) {
         if !self.config.pmtu_discovery || !self.state.is_open() || self.state.is_ending() {
             return;
@@ -76,14 +75,14 @@ impl Association {
         }
     }
 
-    /// The same for all paths, when the association opens.
+    /// Begins the search on all paths, when the association opens.
     pub(crate) fn start_size_searches(&mut self, now: Instant) {
         for id in self.paths.ids() {
             self.start_size_search(now, id);
         }
     }
 
-    /// No more probes: the association ends.
+    /// Stops all probes, because the association ends.
     pub(super) fn stop_size_searches(&mut self) {
         for p in self.paths.iter_mut() {
             p.size.pmtu.stop();
@@ -91,7 +90,7 @@ impl Association {
         }
     }
 
-    /// After anything that may have changed what is to be probed, or the size that was found.
+    /// Follows any change of the probes that are due, or of the size that was found.
     fn follow_size(&mut self, now: Instant, id: PathId, reason: MtuReason) {
         let timer = Timer::Path(id, PathTimer::Pmtu);
         let Some(p) = self.paths.get_mut(id) else { return };
@@ -112,8 +111,8 @@ impl Association {
         self.paths.renew_least_usable();
         self.events.push(Event::PathMtu { path: id, mtu: new, reason });
         if new < old {
-            // They do not pass: that is known before any timer says so, and no sign of congestion
-            // (RFC 8899 §3, 7).
+            // Larger packets do not pass. Their loss is known before any timer tells, and is no
+            // sign of congestion (RFC 8899 §3, 7).
             self.out.mark_larger(id, new);
             self.renew_t3(now, id, false);
         }
@@ -145,7 +144,7 @@ impl Association {
         Some(Transmit::new(p.local, p.remote, len))
     }
 
-    /// A HEARTBEAT ACK came in. True if it answers a probe of the path's size.
+    /// Handles a HEARTBEAT ACK that may answer a probe of a path's size. True if it does.
     pub(super) fn on_size_answer(&mut self, now: Instant, info: &Bytes) -> bool {
         let mut info = info.clone();
         if info.len() != SIZE_PROBE_INFO_LEN {
@@ -170,9 +169,10 @@ impl Association {
             return;
         }
         let Some(p) = self.paths.get_mut(id) else { return };
-        // Of a path that does not work, what is not answered says nothing of larger sizes. A doubt
-        // goes on, for it may be why the path does not. But while small packets are not answered,
-        // either, nothing speaks for that, and long probes would fill a link that became slow.
+        // On a path that does not work, unanswered probes prove nothing about larger sizes. A doubt
+        // of the size in use goes on, because that size may be the reason. It waits while even
+        // small packets are unanswered: then the size is not the likely reason, and long probes
+        // would fill a link that became slow.
         let is_heard = p.size.pmtu.asked_at.is_none_or(|at| p.liveness.last_active > at);
         let is_to_go_on = if p.size.pmtu.is_in_doubt() {
             is_heard || !self.policies.in_doubt.probed_with_data
@@ -185,8 +185,8 @@ impl Association {
         self.follow_size(now, id, MtuReason::BlackHole);
     }
 
-    /// A path answers that was silent: if a doubt of its size is not settled by the data that is
-    /// sent now, it goes on.
+    /// Goes on with a doubt of the size after a silent path answers, unless the data that is sent
+    /// now settles it.
     pub(super) fn go_on_with_doubt(&mut self, now: Instant, id: PathId) {
         if let Some(p) = self.paths.get(id).filter(|p| p.size.pmtu.is_in_doubt()) {
             self.timers.bring_forward(Timer::Path(id, PathTimer::Pmtu), now + p.rto.rto());
@@ -209,15 +209,15 @@ impl Association {
         self.config.pmtu_discovery && self.out.has_larger(id, MIN_MTU)
     }
 
-    /// Notes in which packet chunks left, headers included. One that IP may cut says nothing of the
-    /// path's size.
+    /// Notes the size of the packet in which chunks left, headers included. A packet that IP may
+    /// fragment proves nothing about the path's size.
     pub(crate) fn note_packet_size(&mut self, id: PathId, tsns: &[Tsn], len: usize) {
         let Some(p) = self.paths.get(id) else { return };
         let len = if len > p.size.max_packet { 0 } else { len + p.headers(&self.config) };
         self.out.note_packet(tsns, len);
     }
 
-    /// The largest packets that a SACK acknowledged on a path, and made lost.
+    /// Takes the largest packets on a path that a SACK acknowledged, and that it made lost.
     pub(crate) fn note_sacked_sizes(&mut self, now: Instant, id: PathId, acked: u16, lost: u16) {
         let Some(p) = self.paths.get_mut(id) else { return };
         if p.size.pmtu.note_sack(acked.into(), lost.into()) {
@@ -242,7 +242,8 @@ impl Association {
         }
     }
 
-    /// The system refused a packet of ours for its length, in bytes of the SCTP packet.
+    /// Handles a packet that the system refused for its length; `len` is that of the SCTP packet,
+    /// in bytes.
     pub(crate) fn packet_refused(&mut self, now: Instant, pair: AddressPair, len: usize) {
         let config = self.config_rc();
         let Some(id) = self.paths.find(&pair) else { return };
@@ -251,9 +252,9 @@ impl Association {
         self.follow_size(now, id, MtuReason::Interface);
     }
 
-    /// A router could not forward a packet of ours; see
-    /// [`Endpoint::packet_too_big`](crate::Endpoint::packet_too_big), which has compared its
-    /// verification tag.
+    /// Handles a router's message that a packet of ours was too big.
+    /// [`Endpoint::packet_too_big`](crate::Endpoint::packet_too_big) has compared its verification
+    /// tag.
     pub(crate) fn packet_too_big(&mut self, now: Instant, pair: AddressPair, mtu: usize) {
         let Some(id) = self.paths.find(&pair) else { return };
         let Some(p) = self.paths.get_mut(id) else { return };

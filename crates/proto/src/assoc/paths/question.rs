@@ -1,16 +1,16 @@
-//! The Heartbeat Information (RFC 9260 §8.3): what a HEARTBEAT takes along, and its answer brings
-//! back.
+//! The Heartbeat Information (RFC 9260 §8.3), which a HEARTBEAT carries and its answer returns.
 //!
-//! It holds the path and the time of sending, and a code that only this end can make. So nothing is
-//! kept of questions, and an answer counts for minutes: a round trip may have become longer than
-//! any list of questions lasts.
+//! It holds the path, the time of sending, and a code that only this end can make. So no list of
+//! sent heartbeats is kept, and an answer counts for ten minutes, even if the RTT has become longer
+//! than any such list would last.
 //!
 //! | bytes | content |
 //! | --- | --- |
 //! | 0 to 7 | the code: 64 bits of HMAC-SHA-256 over path and time, the nonce of RFC 9260 §5.4 |
 //! | 8 to 11 | 5 bits of the path's number, 27 bits of the time in units of 8.192 µs |
 //!
-//! On a verified path of a protected association the code is left out: only the peer can answer.
+//! On a verified path of a protected association the code is left out, because only the peer can
+//! answer.
 
 use std::time::Duration;
 
@@ -31,20 +31,20 @@ const CODE_LEN: usize = 8;
 const SHORT_LEN: usize = INFO_LEN - CODE_LEN;
 /// Bytes of the key: the block size of SHA-256.
 const KEY_LEN: usize = 64;
-/// The time is told without this many bits of its nanoseconds.
+/// Low bits of the nanoseconds that are left out: the unit is 8.192 µs.
 const UNIT_BITS: u32 = 13;
-/// Bits of the time that are told: it begins again after 18 minutes.
+/// Bits of the time that are sent: it wraps around after 18 minutes.
 const TIME_BITS: u32 = 27;
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
-/// A later answer does not count.
+/// How long an answer counts after its heartbeat was sent.
 const COUNTS_FOR: Duration = Duration::from_secs(600);
 
-/// The question that an answer belongs to.
+/// A heartbeat that was sent, as its answer shows it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) path: PathId,
     pub(crate) code: u64,
-    /// When it was sent, up to 8.192 µs too early.
+    /// When it was sent, rounded down to a multiple of 8.192 µs.
     pub(crate) sent_at: Instant,
 }
 
@@ -75,8 +75,8 @@ impl Questions {
         (info, code)
     }
 
-    /// The question of this information, if this end has asked it in the last ten minutes on a path
-    /// that there still is.
+    /// The heartbeat of this information, if this end sent it in the last ten minutes on a path
+    /// that still exists.
     pub(crate) fn read<'p>(
         &self,
         info: &Bytes,
@@ -105,7 +105,8 @@ impl Questions {
         })
     }
 
-    /// The code says which path it is, and to which address: another one may have its number later.
+    /// The code of a heartbeat. It covers the path's creation and remote address too, because
+    /// another path may get the same number later.
     fn code(&self, path: &Path, units: u64) -> u64 {
         let mut mac = <Hmac<Sha256> as KeyInit>::new((&self.key).into());
         mac.update(&[path.id.0]);

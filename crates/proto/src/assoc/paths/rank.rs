@@ -20,37 +20,37 @@ use crate::view::{RestoreReason, Standing, SuppressReason};
 /// Ranks of the paths from local addresses.
 pub(crate) type LocalRanks = BTreeMap<IpAddr, PathRank>;
 
-/// A path brings packets if the last one came within this time: shorter than most round trips, so
-/// that few SACKs get lost when the path fails.
+/// A path is taken for working if its last packet came within this time. It is shorter than most
+/// round trips, so few SACKs get lost when the path fails.
 const HEARD_WITHIN: Duration = Duration::from_millis(20);
 
 /// The ranks in use.
 #[derive(Debug, Default)]
 pub(crate) struct Ranks {
     of_local: Arc<LocalRanks>,
-    /// Paths have different ranks.
+    /// True if paths have different ranks.
     pub(crate) differ: bool,
-    /// The least rank of the paths that work; `None` if none does.
+    /// The least rank among working paths; `None` if no path works.
     base: Option<PathRank>,
     /// The dearest rank in use.
     open: PathRank,
-    /// When something else than the room on paths last held new data back.
+    /// When new data was last held back by something other than the room on paths.
     held_at: Instant,
 }
 
 impl Ranks {
-    /// A path of this rank is kept from carrying data.
+    /// True if paths of this rank must not carry data.
     pub(crate) fn keep_idle(&self, rank: PathRank) -> bool {
         self.differ && self.base.is_some() && rank > self.open
     }
 }
 
 impl Association {
-    /// Sets the rank of a path: which paths carry data before it does. It takes effect at once;
-    /// what is outstanding on a path that became dearer is still acknowledged there. Returns false
-    /// if there is no such path.
+    /// Sets the rank of a path, which decides what paths carry data before it does. It takes effect
+    /// at once. Data in flight on a path that became dearer is still acknowledged there. Returns
+    /// false if there is no such path.
     ///
-    /// Only what this side sends is concerned, DATA and SACKs. SCTP has no chunk that tells a peer
+    /// The rank applies to DATA and SACKs that this side sends. SCTP has no chunk that tells a peer
     /// of ranks.
     pub fn set_path_rank(&mut self, now: Instant, path: PathId, rank: PathRank) -> bool {
         let is_over = self.closed().is_some();
@@ -71,7 +71,7 @@ impl Association {
         self.paths.get(path).map(|p| p.role.rank)
     }
 
-    /// The same for all paths from a local address, those of later included.
+    /// Sets the rank of all paths from a local address, now and later.
     pub(crate) fn set_local_rank(&mut self, now: Instant, local: IpAddr, all: Arc<LocalRanks>) {
         let rank = all.get(&local).copied().unwrap_or_default();
         self.ranks.of_local = all;
@@ -82,7 +82,7 @@ impl Association {
         }
     }
 
-    /// Ranks of local addresses, for the paths of now and later.
+    /// Sets the ranks of local addresses, for paths now and later.
     pub(crate) fn set_local_ranks(&mut self, now: Instant, all: Arc<LocalRanks>) {
         self.ranks.of_local = all;
         for id in self.paths.ids() {
@@ -90,18 +90,18 @@ impl Association {
         }
     }
 
-    /// A path has another local address.
+    /// Takes the rank of a path's new local address.
     pub(crate) fn take_local_rank(&mut self, now: Instant, id: PathId) {
         let Some(local) = self.paths.get(id).map(|p| p.local) else { return };
         self.set_path_rank(now, id, self.local_rank(local.ip()));
     }
 
-    /// The rank of a new path from there.
+    /// The rank of a new path from a local address.
     pub(crate) fn local_rank(&self, local: IpAddr) -> PathRank {
         self.ranks.of_local.get(&local).copied().unwrap_or_default()
     }
 
-    /// Looks which ranks there are and which work, before anything is decided on paths.
+    /// Finds the ranks of paths, and the least one that works, before anything is decided on paths.
     pub(crate) fn renew_ranks(&mut self, now: Instant) {
         let mut ranks = self.paths.iter().map(|p| p.role.rank);
         let first = ranks.next().unwrap_or_default();
@@ -126,7 +126,7 @@ impl Association {
         self.ranks.base.filter(|_| self.ranks.differ)
     }
 
-    /// All paths. `usable` says that a path works, whatever its rank.
+    /// Views of all paths. Here `usable` means that a path works, whatever its rank.
     fn working_views(&self) -> smallvec::SmallVec<[PathView; 4]> {
         let view = |p: &Path| p.view(self.out.in_use(p.id));
         let mut views: smallvec::SmallVec<[PathView; 4]> = self.paths.iter().map(view).collect();
@@ -140,7 +140,8 @@ impl Association {
         views
     }
 
-    /// The dearest rank for the next packet of new data, which does not go on `closed`.
+    /// The dearest rank that may carry the next packet of new data, given that no more data goes on
+    /// `closed`.
     pub(crate) fn rank_limit(&mut self, now: Instant, closed: Option<PathId>) -> PathRank {
         let Some(base) = self.ranks.base else { return PathRank::Backup };
         let mut paths = self.working_views();
@@ -161,7 +162,8 @@ impl Association {
         ceiling.next.clamp(base, open)
     }
 
-    /// New data is held back by something else than the room on paths, or there is none.
+    /// Notes that new data is held back by something other than the room on paths, or that there is
+    /// none.
     #[inline]
     pub(crate) fn note_held(&mut self, now: Instant) {
         if self.ranks.differ {
@@ -170,7 +172,7 @@ impl Association {
         }
     }
 
-    /// A packet with data left on a path.
+    /// Tells the rank policy that a packet with data left on a path.
     #[inline]
     pub(crate) fn note_rank_used(&mut self, now: Instant, path: PathId) {
         if self.ranks.differ
@@ -180,8 +182,8 @@ impl Association {
         }
     }
 
-    /// A path as the path set sees it. One that its rank keeps idle must not take the place of a
-    /// cheaper one: to the path set it does not work.
+    /// A path as the path set sees it. A path that its rank keeps idle does not work for the path
+    /// set, so that it cannot displace a cheaper one.
     pub(crate) fn standing(&self, p: &Path) -> Standing {
         let mut standing = p.standing();
         if standing.state == PathState::Active && self.ranks.keep_idle(p.role.rank) {
@@ -190,7 +192,7 @@ impl Association {
         standing
     }
 
-    /// Says which paths begin and cease to carry data because of their ranks.
+    /// Tells the application which paths begin or cease to carry data because of their ranks.
     pub(crate) fn tell_ranks(&mut self) {
         let base = self.ranks.base;
         let cheapest = self.paths.iter().map(|p| p.role.rank).min();
@@ -219,8 +221,8 @@ impl Association {
         }
     }
 
-    /// The path for a SACK that was to take `chosen`: a cheaper one, if it works. It does if
-    /// packets of the peer come there, so that SACKs do not stay on a path that has just failed.
+    /// The path for a SACK that was to take `chosen`: a cheaper working one, if there is any. The
+    /// peer's packets must arrive there, so that SACKs do not stay on a path that has just failed.
     pub(crate) fn cheaper_sack_path(&self, now: Instant, chosen: PathId) -> PathId {
         if !self.ranks.differ {
             return chosen;

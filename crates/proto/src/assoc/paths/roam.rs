@@ -4,9 +4,9 @@
 //! The side whose address changes knows it and says so: [`Association::local_gone`], then
 //! [`Association::add_path`] from the new address, and [`Association::network_changed`] when routes
 //! may have changed. The other side learns of it by packets with its verification tag from an
-//! address that it does not know. Either side verifies the new path by a heartbeat's nonce before
-//! anything else goes there (RFC 9260 §5.4), so that nobody who only guesses or repeats a tag can
-//! draw an association to himself.
+//! unknown address. Either side verifies the new path by a heartbeat's nonce before it sends
+//! anything else there (RFC 9260 §5.4), so that nobody can take over an association by guessing or
+//! repeating a tag.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -19,14 +19,14 @@ use crate::path::{Address, Path};
 use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
-/// Heartbeats that a path gets at most for reports of changes: one each so long. A path that was
-/// heard of so lately gets none.
+/// Shortest time between two heartbeats that reported changes draw on one path. A path on which a
+/// packet arrived within this time gets none.
 const PROBE_GAP: Duration = Duration::from_millis(20);
 
 impl Association {
-    /// Takes note that a local transport address is ours no longer. Its paths are removed, and what
-    /// is outstanding on them goes over the others. Where none is left it stays, and sends nothing,
-    /// until another path works or the address is back: [`add_path`](Self::add_path) says so.
+    /// Takes note that this host lost a local transport address. Its paths are removed, and their
+    /// outstanding data moves to the others. If no other path is left, the last one stays and sends
+    /// nothing until another path works or [`add_path`](Self::add_path) reports the address back.
     /// Meanwhile nothing backs off; `association_timeout` limits how long.
     pub fn local_gone(&mut self, now: Instant, local: SocketAddr) {
         self.ends.local_gone(local);
@@ -40,8 +40,8 @@ impl Association {
                 continue;
             }
             self.events.push(Event::AddressGone { path: id, local });
-            // While the association is opened, INIT takes the paths in turn: there is nothing to
-            // rescue.
+            // While the association is being opened there is no data to move: INIT takes the paths
+            // in turn.
             let has_other =
                 self.paths.iter().any(|p| p.id != id && !p.liveness.is_away() && p.local != local);
             if has_other { self.remove_path(now, id) } else { self.park(now, id) }
@@ -67,19 +67,19 @@ impl Association {
         Some(new)
     }
 
-    /// Sets the local addresses that nothing is to leave from, such as those of the interfaces that
-    /// a tunnel (VPN) has taken the route from. The peer may go on sending to them: no packet makes
-    /// a path from there, no heartbeat is answered without one, and no candidate is tried. The
-    /// caller [moves](Self::move_path) the paths that there are.
+    /// Sets the local addresses that must not be used, such as those of interfaces whose routes a
+    /// tunnel (VPN) has taken over. The peer may go on sending to them, but no packet creates a
+    /// path from there, no heartbeat is answered without a path, and no candidate is tried. The
+    /// caller [moves](Self::move_path) existing paths.
     pub fn avoid_locals(&mut self, locals: BTreeSet<IpAddr>) {
         self.candidates.avoid(&locals);
         self.ends.avoid(locals);
     }
 
-    /// Takes note that routes, interfaces or addresses have changed, so that what did not work may
-    /// work now. Every path that is not known to work at this moment is asked at once, and its
-    /// back-off begins again. An attempt to open the association is repeated. It may be called
-    /// often: a path is asked once in 20 ms.
+    /// Takes note that routes, interfaces or addresses have changed, so that failed paths may work
+    /// again. Every path that is not known to work at this moment is probed at once, and its
+    /// back-off ends. An attempt to open the association is repeated. It may be called often: a
+    /// path is probed at most once in 20 ms.
     pub fn network_changed(&mut self, now: Instant) {
         if self.closed().is_some() {
             return;
@@ -135,7 +135,8 @@ impl Association {
         self.refresh_usable(now);
     }
 
-    /// While the association is opened, a new path takes over from one whose address is gone.
+    /// Lets a new path take over from one whose address is gone, while the association is being
+    /// opened.
     pub(crate) fn replace_while_opening(&mut self, now: Instant) {
         let away: Vec<_> =
             self.paths.iter().filter(|p| p.liveness.is_away()).map(|p| p.id).collect();
@@ -145,7 +146,7 @@ impl Association {
         }
     }
 
-    /// The address of a path is ours again. Returns whether there is such a path.
+    /// Brings a path back whose local address returned. True if there is such a path.
     pub(crate) fn come_back(&mut self, now: Instant, id: PathId) -> bool {
         let Some(p) = self.paths.get_mut(id) else { return false };
         let was = std::mem::replace(&mut p.liveness.address, Address::Ours);
@@ -160,13 +161,13 @@ impl Association {
         true
     }
 
-    /// Removes a path that no longer works so that another has room: the one that was silent
-    /// longest, first of those that the application did not give. Returns whether there is room.
+    /// Makes room for another path by removing one that does not work: preferably one that the
+    /// application did not give, and of those the one silent for longest. True if there is room.
     pub(crate) fn make_room(&mut self, now: Instant) -> bool {
         if self.paths.len() < self.config.max_paths as usize {
             return true;
         }
-        // One that the application gave has its time to be verified.
+        // A path that the application gave must have had time to be verified.
         let limit = self.config.path_max_retrans;
         let is_idle = |p: &&Path| {
             let has_failed = p.liveness.state != PathState::Active
@@ -184,12 +185,12 @@ impl Association {
         true
     }
 
-    /// A heartbeat has shown that a path works, which was not sure before. Paths whose address is
-    /// gone, or that this one replaces, are not needed any more. If no other path works, what is
-    /// outstanding is sent again at once: T3-rtx may have backed off up to `rto_max`.
+    /// A heartbeat has shown that a doubtful path works. Paths whose address is gone, or that this
+    /// one replaces, are removed. If no other path works, outstanding data is sent again at once,
+    /// because T3-rtx may have backed off up to `rto_max`.
     ///
-    /// If the question was asked at `asked_at`, and others since, only what was sent on that path
-    /// before is lost: the rest may arrive as late as the answer did.
+    /// `asked_at` is set if the answer is late and newer heartbeats were sent: then only data sent
+    /// on that path before it is taken for lost. Later data may arrive as late as the answer did.
     pub(crate) fn path_answers(&mut self, now: Instant, id: PathId, asked_at: Option<Instant>) {
         let Some(remote) =
             self.paths.get(id).filter(|p| !p.liveness.is_superseded()).map(|p| p.remote)
@@ -212,7 +213,7 @@ impl Association {
             return;
         }
         for path in self.paths.ids() {
-            // A path that answers again and again must not keep T3-rtx of a dead one from expiring.
+            // A path that answers repeatedly must not keep T3-rtx of a dead path from expiring.
             let carries_on =
                 path != id && self.paths.get(path).is_some_and(|p| p.liveness.was_carried);
             if self.out.chunks_in_flight(path) > 0 && !carries_on {
@@ -230,8 +231,8 @@ impl Association {
         self.recovery.past_cwnd.allow_if(self.out.may_have_marked());
     }
 
-    /// A path that a stranger's packet made, and that has not answered as many heartbeats as a path
-    /// may lose: nobody is there who wants it.
+    /// Removes a path that a stranger's packet made, if it has lost more heartbeats than
+    /// `path_max_retrans`. Returns false if the path stays.
     pub(super) fn forget_stranger(&mut self, now: Instant, id: PathId) -> bool {
         let limit = self.config.path_max_retrans;
         let is_over = self.paths.get(id).is_some_and(|p| p.liveness.error_count > limit);

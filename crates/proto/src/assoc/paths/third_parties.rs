@@ -1,7 +1,7 @@
-//! Addresses that a peer lists may be a third party's. Until they are verified they get probes (RFC
-//! 9260 §5.4), and of these no more bytes than came from the peer: nobody gains by having this end
-//! send to somebody else. Addresses that packets come from have another limit: they are forgotten
-//! if they do not answer.
+//! Limits probes to addresses that only the peer listed, which may belong to a third party. Until
+//! they are verified they get probes (RFC 9260 §5.4), but no more bytes than the peer has sent:
+//! nobody can use this end to amplify traffic. Addresses that packets come from have another limit:
+//! they are forgotten if they do not answer.
 
 use std::net::SocketAddr;
 
@@ -17,24 +17,24 @@ use crate::view::{PathId, PathState};
 const HEARTBEAT: usize = 8 + INFO_LEN;
 
 impl Association {
-    /// A packet of the peer came: as many bytes may be sent to addresses that it listed.
+    /// Counts the bytes of a peer's packet: as many may be sent to addresses that it listed.
     #[inline]
     pub(crate) fn note_bytes_of_peer(&mut self, remote: SocketAddr, len: usize) {
         let outer = sizes::outer_headers(remote, self.config.udp_encapsulation);
         self.heartbeats.credit = self.heartbeats.credit.saturating_add(len + outer);
     }
 
-    /// A probe may be sent on this path now.
+    /// True if a probe may be sent on this path now.
     ///
     /// Deviation: RFC 9260 §5.4 and §8.3 have no such limit.
     pub(crate) fn may_probe(&self, p: &Path) -> bool {
-        // With data_before_verification more than probes goes there anyway.
+        // With `data_before_verification` the path carries more than probes anyway.
         !is_only_listed(p)
             || self.config.data_before_verification
             || self.heartbeats.credit >= self.probe_len(p)
     }
 
-    /// A probe is sent on this path.
+    /// Counts the bytes of a probe on this path.
     pub(super) fn note_probe(&mut self, id: PathId) {
         if let Some(p) = self.paths.get(id).filter(|p| is_only_listed(p)) {
             let left = self.heartbeats.credit.saturating_sub(self.probe_len(p));
@@ -48,8 +48,7 @@ impl Association {
     }
 }
 
-/// An address that the peer listed, that this end's application did not name, and that has not
-/// answered.
+/// True for an unverified address that the peer listed and the application did not name.
 fn is_only_listed(p: &Path) -> bool {
     !p.origin.is_named() && !p.origin.is_learnt() && p.liveness.state == PathState::Unconfirmed
 }

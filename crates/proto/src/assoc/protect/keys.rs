@@ -15,10 +15,10 @@ use crate::event::AssocClosed;
 use crate::time::Instant;
 use crate::tx::SendOptions;
 
-/// A message of the peer's key management may have this many bytes.
+/// Longest message of the peer's key management, in bytes.
 const MAX_KEY_MESSAGE: usize = 1 << 17;
 
-/// The DTLS Key Management parameter of an end that begins an association, or answers.
+/// The DTLS Key Management parameter of an end that begins an association, or that answers.
 pub(crate) fn own_parameter(
     management: &dyn KeyManagement,
     begins: bool,
@@ -35,9 +35,8 @@ pub(crate) fn own_parameter(
     DtlsKeyManagement::new(tie_breaker, flags, management.methods())
 }
 
-/// The configuration of an association that is protected, or not. The addresses of a handshake, and
-/// those that packets come from, may be an attacker's: a protected one sends them no data before
-/// they are verified.
+/// The configuration of an association. A protected one sends no data to unverified addresses:
+/// those of a handshake, and those that packets come from, may be an attacker's.
 pub(crate) fn config_with(mut config: Arc<Config>, is_protected: bool) -> Arc<Config> {
     if is_protected && config.data_before_verification {
         Arc::make_mut(&mut config).data_before_verification = false;
@@ -46,7 +45,7 @@ pub(crate) fn config_with(mut config: Arc<Config>, is_protected: bool) -> Arc<Co
 }
 
 impl Association {
-    /// The association is to be protected: with this parameter of ours, or a new one.
+    /// Makes the association a protected one, with this parameter of ours or a new one.
     pub(crate) fn protect(
         &mut self,
         management: Arc<dyn KeyManagement>,
@@ -56,7 +55,7 @@ impl Association {
         let own = own.or_else(|| own_parameter(&*management, true, tie_breaker));
         let Some(own) = own else { return };
         self.protection = Some(Box::new(Protection::new(management, own)));
-        // Until the peer is authenticated.
+        // Only key messages leave until the peer is authenticated.
         self.queue.hold(true);
     }
 
@@ -65,8 +64,8 @@ impl Association {
         self.protection.as_ref().map(|p| &p.own)
     }
 
-    /// The peer's parameter is known, or that it has none. Returns false if the association is over
-    /// for it.
+    /// Begins the key management with the peer's parameter, or `None` if the peer has none. Returns
+    /// false if that ends the association.
     pub(crate) fn begin_key_management(&mut self, peers: Option<&DtlsKeyManagement>) -> bool {
         let tags = (self.ends.id.local_tag, self.ends.id.peer_tag);
         let Some(p) = &mut self.protection else { return true };
@@ -81,7 +80,7 @@ impl Association {
         };
         let Some(peers) = peers else { return true };
         let own = p.own.raw().clone();
-        // What was received is a slice of its datagram.
+        // Received bytes are a slice of their datagram, so copy them.
         let theirs = Bytes::copy_from_slice(peers.raw());
         p.peers = DtlsKeyManagement::from_raw(theirs.clone());
         let (parameters, tags) = match role {
@@ -93,18 +92,18 @@ impl Association {
         true
     }
 
-    /// The key management has begun with this parameter of the peer, or needs none.
+    /// True if the key management has begun with this parameter of the peer, or needs none.
     pub(crate) fn has_begun_with(&self, peers: Option<&DtlsKeyManagement>) -> bool {
         self.protection.as_ref().is_none_or(|p| p.session.is_some() && p.peers.as_ref() == peers)
     }
 
-    /// The handshake begins again.
+    /// Forgets the key management, because the handshake begins again.
     pub(crate) fn forget_key_management(&mut self) {
         let Some(p) = self.protection.take() else { return };
         self.protect(p.management, Some(p.own));
     }
 
-    /// Does what key management wants done.
+    /// Carries out the actions that the key management asks for.
     #[inline]
     pub(crate) fn run_key_management(&mut self, now: Instant) {
         if self.protection.is_some() {
@@ -144,8 +143,8 @@ impl Association {
         self.release_data(now);
     }
 
-    /// Sends a protected packet as soon as there are keys, also if there is no data: it shows the
-    /// peer that this end has them, and its answer shows the same of the peer.
+    /// Sends a protected packet as soon as there are keys, even without data: it shows the peer
+    /// that this end has them, and the answer shows that the peer has them.
     fn show_keys(&mut self, now: Instant) {
         let is_open = self.state.is_open();
         let Some(p) = self.protection.as_mut().filter(|p| is_open && p.sealing.is_some()) else {
@@ -156,7 +155,7 @@ impl Association {
         }
     }
 
-    /// Gives what has come of the key management's messages to it.
+    /// Passes received messages to the key management.
     pub(super) fn take_key_messages(&mut self, now: Instant) {
         while let Some(r) = self.rx.receiver.as_mut()
             && let Some(part) = r.inbound.pop_aside()
@@ -175,14 +174,15 @@ impl Association {
                 if let Some(session) = &mut p.session {
                     session.handle_message(message.into());
                 }
-                // Each by itself: after the first keys there must be none left.
+                // Act on each message by itself: once the first keys are in use, no unprotected one
+                // may wait.
                 self.run_key_actions(now);
             }
         }
     }
 
-    /// More came unprotected than the key management has taken: somebody on the way took numbers
-    /// of the peer's data, which would be missing.
+    /// True if more data came unprotected than the key management has taken. Somebody between the
+    /// ends has then used up TSNs of the peer's data, which would be missing.
     fn is_disturbed(&self) -> bool {
         self.rx.receiver.as_ref().is_some_and(|r| r.tracker.has_gaps() || !r.inbound.is_clear())
     }
@@ -203,7 +203,7 @@ impl Association {
         self.continue_shutdown(now);
     }
 
-    /// The application's data may flow.
+    /// True if the application's data may flow.
     pub(crate) fn is_released(&self) -> bool {
         self.protection.as_ref().is_none_or(|p| p.is_released)
     }
@@ -222,8 +222,8 @@ impl Association {
 
     // ---- Time limits ----
 
-    /// The time begins within which the peer must show its keys. It is no longer than the
-    /// application allows: who waits shorter is to read why it was in vain, too.
+    /// Starts the time within which the peer must show its keys. It is no longer than the
+    /// application's own limit, so that an application that waits less also learns the reason.
     pub(crate) fn start_key_timer(&mut self, now: Instant) {
         if let Some(p) = &mut self.protection {
             let at = now + self.config.key_timeout;
@@ -232,8 +232,8 @@ impl Association {
         self.set_key_timer();
     }
 
-    /// The peer has shown its keys. Paths are probed again if it may not have had them in time to
-    /// open the first probes.
+    /// Notes that the peer has shown its keys. Paths are probed again if the peer may have had no
+    /// keys to open the first probes.
     pub(super) fn confirm_keys(&mut self, now: Instant) {
         let Some(p) = &mut self.protection else { return };
         p.deadlines.confirm = None;
@@ -243,7 +243,7 @@ impl Association {
         self.set_key_timer();
     }
 
-    /// New keys are in use.
+    /// Renews the time limits, because new keys are in use.
     fn renew_deadlines(&mut self, now: Instant) {
         let Some(p) = &mut self.protection else { return };
         let has_old = p.sealing.as_ref().is_some_and(|keys| keys.epoch() > FIRST_EPOCH);
@@ -252,7 +252,7 @@ impl Association {
         self.set_key_timer();
     }
 
-    /// Lets the timer expire with the next of the time limits.
+    /// Sets the timer to the earliest of the time limits.
     pub(super) fn set_key_timer(&mut self) {
         let timer = Timer::Assoc(AssocTimer::Keys);
         if self.closed().is_some() {
@@ -265,7 +265,7 @@ impl Association {
         }
     }
 
-    /// A time limit of keys has come.
+    /// Acts on the time limits that have passed.
     pub(crate) fn on_key_timer(&mut self, now: Instant) {
         let Some(p) = self.protection.as_mut() else { return };
         let is_due = |at: &mut Instant| *at <= now;
@@ -295,14 +295,14 @@ impl Association {
 
     fn fail_key_management(&mut self, failure: KeyFailure) {
         let KeyFailure { reason, by_peer } = failure;
-        // The peer's user reads it.
+        // The peer's user reads this text.
         let text = format!("not protected: {reason}");
         let text = Bytes::copy_from_slice(&text.as_bytes()[..text.len().min(256)]);
         self.push_abort(Some(ErrorCause::UserInitiatedAbort(text)));
         self.close(AssocClosed::NotProtected { reason, by_peer });
     }
 
-    /// A chunk is sent again, which may be of a message of the key management.
+    /// Notes that a chunk is sent again which may carry a message of the key management.
     pub(crate) fn note_repeated(&mut self, tsn: Tsn) {
         let was_in_plain = self.was_in_plain(tsn);
         if let Some(p) = self.protection.as_mut().filter(|p| p.sealing.is_some()) {
@@ -310,8 +310,8 @@ impl Association {
         }
     }
 
-    /// A message of the key management was sent before there were keys; this is its last TSN so
-    /// far.
+    /// Notes that a message of the key management was sent before there were keys; `tsn` is its
+    /// last TSN so far.
     pub(crate) fn note_in_plain(&mut self, tsn: Tsn) {
         if let Some(p) = &mut self.protection {
             p.last_in_plain = Some(tsn);
@@ -319,7 +319,7 @@ impl Association {
     }
 }
 
-/// The words for a user about an error cause of the negotiation, `None` if it is another one.
+/// An error cause of the negotiation, in words for a user; `None` for any other cause.
 pub(crate) fn refusal(cause: &ErrorCause) -> Option<&'static str> {
     match cause {
         ErrorCause::MissingDtlsChunkSupport => Some("one end does not protect associations"),

@@ -1,8 +1,8 @@
-//! The peer of a protected association may have lost its state: something unprotected says so.
+//! The peer of a protected association may have lost its state, as an unprotected packet suggests.
 //!
-//! Such a packet may be forged, and changes nothing. But it is a reason to ask: every path gets
-//! heartbeats, which only a peer with the keys can answer. If none does, but something unprotected
-//! comes again, the association ends soon, and not after the minutes that an outage is given.
+//! The packet may be forged, so it changes nothing, but it is a reason to ask: every path gets
+//! heartbeats, which only a peer with the keys can answer. If none is answered and more unprotected
+//! packets come, the association ends within seconds, not after the minutes allowed for an outage.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use crate::assoc::state::State;
 use crate::event::AssocClosed;
 use crate::time::Instant;
 
-/// Times that the peer is asked, on every path.
+/// Most rounds of heartbeats on every path.
 const QUESTIONS: u32 = 5;
-/// Between two of them; at least the RTO of the primary path.
+/// Time between two rounds; at least the RTO of the primary path.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-/// After an answer nothing unprotected is a reason to ask again for as long.
+/// After an answer, how long unprotected packets are no reason to ask again.
 const TRUST: Duration = Duration::from_secs(10);
 
 /// Questions to a peer that may have lost its state.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct LostState {
-    /// Questions that are not answered.
+    /// Rounds of heartbeats sent without an answer.
     asked: u32,
-    /// Something unprotected came again after the first question. Without that it may be an outage,
-    /// and what began the doubt a single forged packet.
+    /// True if an unprotected packet came again after the first round. Otherwise there may be an
+    /// outage, and one forged packet may have begun the doubt.
     is_repeated: bool,
-    /// Before that no new doubt arises.
+    /// Until then no new doubt arises.
     trusted_until: Option<Instant>,
 }
 
 impl Association {
-    /// Something unprotected came that only a peer without its state would send.
+    /// Handles an unprotected packet that only a peer without its state would send.
     pub(crate) fn doubt_peer(&mut self, now: Instant) {
         let is_open = self.state.is_open();
         let Some(p) = self.protection.as_mut().filter(|p| p.is_confirmed() && is_open) else {
@@ -61,7 +61,7 @@ impl Association {
         }
         if p.lost_state.asked >= QUESTIONS {
             return match self.state {
-                // It has everything, and has closed already.
+                // The peer has everything, and has closed already.
                 State::ShutdownAckSent { .. } => self.close(AssocClosed::Shutdown),
                 _ => self.close(AssocClosed::PathsFailed),
             };
@@ -70,8 +70,9 @@ impl Association {
         p.deadlines.ask = Some(now + rto.max(ASK_EVERY));
         let is_first = p.lost_state.asked == 1;
         for path in self.paths.ids() {
-            // Data asks too, and a heartbeat that is lost in a full queue would count against a
-            // path that works: whoever can forge an ABORT could suspend it.
+            // On a path with data in flight, the data asks the peer. A heartbeat lost in a full
+            // queue would count against a working path, so anyone who can forge an ABORT could
+            // suspend the path.
             if !is_first || self.out.chunks_in_flight(path) == 0 {
                 self.probe_now(now, path);
             }

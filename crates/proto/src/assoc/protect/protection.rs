@@ -37,24 +37,25 @@ pub(crate) struct Protection {
     pub(super) management: Arc<dyn KeyManagement>,
     /// Our parameter, as it is on the wire.
     pub(crate) own: DtlsKeyManagement,
-    /// The peer's, once it is known.
+    /// The peer's parameter, once known.
     pub(crate) peers: Option<DtlsKeyManagement>,
     pub(super) session: Option<Box<dyn KeySession>>,
     pub(crate) sealing: Option<SealingKeys>,
     opening: Epochs,
-    /// The newest epoch of which a record was opened.
+    /// The newest epoch of which a record could be opened.
     pub(super) newest_opened: Option<u64>,
     /// The peer, once it is authenticated.
     pub(crate) peer: Option<Peer>,
-    /// A protected packet was sent.
+    /// True once a protected packet was sent.
     pub(super) has_shown_keys: bool,
-    /// The application's data may flow.
+    /// True once the application's data may flow.
     pub(crate) is_released: bool,
     /// The peer opened the association.
     pub(crate) is_incoming: bool,
     /// Our last TSN that was sent unprotected.
     pub(super) last_in_plain: Option<Tsn>,
-    /// One was sent again after there were keys: the peer may have had none until then.
+    /// True if an unprotected chunk was repeated after there were keys: the peer may have had none
+    /// until then.
     pub(super) repeated_in_plain: bool,
     pub(crate) deadlines: Deadlines,
     pub(crate) lost_state: LostState,
@@ -67,13 +68,13 @@ pub(crate) struct Protection {
 /// Time limits of keys.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Deadlines {
-    /// The peer must have shown its keys.
+    /// Until then the peer must have shown its keys.
     pub(crate) confirm: Option<Instant>,
-    /// Keys of old epochs open nothing any more.
+    /// From then on keys of old epochs open nothing.
     pub(super) drop_old: Option<Instant>,
-    /// Keys are to be replaced.
+    /// Then the keys are to be replaced.
     pub(crate) renew: Option<Instant>,
-    /// The peer has not answered whether it is there.
+    /// Then the peer must have answered that it still has its state.
     pub(crate) ask: Option<Instant>,
 }
 
@@ -86,16 +87,16 @@ impl Deadlines {
 /// A packet of the peer, ready to be handled.
 pub(crate) struct Received {
     pub(crate) chunks: IntoChunks,
-    /// Bytes that its chunks are kept in.
+    /// Bytes of the buffer that its chunks keep alive.
     pub(crate) len: usize,
-    /// Not so if it came unprotected and the association is to be protected.
+    /// False if it came unprotected although the association is to be protected.
     pub(crate) counts_fully: bool,
-    /// It was protected: wherever it came from, it is the peer's.
+    /// True if it was protected: it is the peer's, wherever it came from.
     pub(crate) is_sealed: bool,
 }
 
 impl Protection {
-    /// For an association with this parameter of ours.
+    /// The state of an association that announces `own`.
     pub(crate) fn new(management: Arc<dyn KeyManagement>, own: DtlsKeyManagement) -> Protection {
         Protection {
             management,
@@ -118,15 +119,15 @@ impl Protection {
         }
     }
 
-    /// Before the association is open another INIT may come with another parameter: the keys that
-    /// went with the one before are nobody's.
+    /// Forgets the keys. Before the association is open, another INIT may come with another
+    /// parameter, which makes keys for the earlier one useless.
     pub(super) fn forget_keys(&mut self) {
         self.opening = Epochs::default();
         (self.sealing, self.newest_opened, self.peer) = (None, None, None);
         self.message.clear();
     }
 
-    /// Keys for what the peer seals.
+    /// The keys that open the peer's records.
     pub(crate) fn opening(&mut self) -> &mut Epochs {
         &mut self.opening
     }
@@ -139,7 +140,7 @@ impl Protection {
         }
     }
 
-    /// The peer has sent a packet that was sealed with the right keys.
+    /// True once a packet was opened that the peer sealed with the right keys.
     pub(crate) fn is_confirmed(&self) -> bool {
         self.newest_opened.is_some()
     }
@@ -156,7 +157,7 @@ impl Protection {
         Ok(chunks)
     }
 
-    /// A chunk that came unprotected counts.
+    /// True if a chunk counts although it came unprotected.
     fn counts_in_plain(&self, chunk: &Chunk) -> bool {
         let has_keys = self.sealing.is_some();
         match chunk {
@@ -165,8 +166,8 @@ impl Protection {
             Chunk::Data(data) => {
                 !has_keys && data.stream.0 == 0 && data.ppid == KEY_MANAGEMENT_PPID
             }
-            // Only the first fragment has the PPID. No others can begin here, and nothing may wait
-            // when the keys come.
+            // Only the first fragment of a message has the PPID. Others are refused: nothing may
+            // wait incomplete when the keys come.
             Chunk::IData(data) => {
                 let is_right = data.ppid().is_none_or(|ppid| ppid == KEY_MANAGEMENT_PPID);
                 !has_keys && data.stream.0 == 0 && is_right
@@ -188,32 +189,32 @@ impl Association {
         self.protection.as_ref()?.peer.as_ref()
     }
 
-    /// Packets are protected, or will be.
+    /// True if packets are protected, or will be.
     pub fn is_protected(&self) -> bool {
         self.protection.is_some()
     }
 
-    /// The application is to know of the association: one that the peer opened must be
+    /// True if the application may know of the association. If the peer opened it, the peer must be
     /// authenticated first.
     #[inline]
     pub(crate) fn is_announced(&self) -> bool {
         self.protection.as_ref().is_none_or(|p| p.is_released || !p.is_incoming)
     }
 
-    /// Nothing that comes unprotected counts any more.
+    /// True if nothing that comes unprotected counts any more.
     pub(crate) fn refuses_plain(&self) -> bool {
         self.protection.as_ref().is_some_and(|p| p.is_confirmed())
     }
 
-    /// A packet of a protected association that is not sealed, or not as it should be. `None`: it
-    /// does not count.
+    /// Handles a packet of a protected association that is not sealed, or not as it should be.
+    /// `None` if it does not count.
     #[inline(never)]
     pub(crate) fn receive_in_plain(&mut self, now: Instant, packet: Packet) -> Option<Received> {
         let p = self.protection.as_ref()?;
         let begins_with_record = packet.bytes().get(COMMON_HEADER_LEN) == Some(&chunk_type::DTLS);
         let is_record = |chunk| matches!(chunk, Ok(Chunk::Dtls(_)));
         if begins_with_record || packet.chunks().any(is_record) {
-            // With other chunks, or for a restart, which is not supported.
+            // The packet has other chunks too, or asks for a restart, which is not supported.
             self.stats.records_refused += 1;
             return None;
         }
@@ -229,8 +230,8 @@ impl Association {
         Some(Received { chunks, len, counts_fully: false, is_sealed: false })
     }
 
-    /// Checks a sealed packet and decrypts it in place: it has one DTLS chunk and nothing else
-    /// (draft, section "DTLS Chunk Handling"), whose record is there. `None`: it does not count.
+    /// Checks a sealed packet and decrypts it in place. It must have one DTLS chunk and nothing
+    /// else (draft, section "DTLS Chunk Handling"). `None` if it does not count.
     pub(crate) fn open_packet(
         &mut self,
         now: Instant,
@@ -238,7 +239,8 @@ impl Association {
         record: Range<usize>,
     ) -> Option<Received> {
         let p = self.protection.as_mut()?;
-        // In the handshake it has overtaken an answer, or that was lost: it comes again.
+        // During the handshake the packet has overtaken an answer, or the answer was lost. It will
+        // be repeated.
         if matches!(self.state, State::CookieWait(_) | State::CookieEchoed { .. }) {
             return None;
         }
@@ -259,33 +261,33 @@ impl Association {
         Some(Received { chunks, len, counts_fully: true, is_sealed: true })
     }
 
-    /// Some of our packets may have to leave unprotected although there are keys.
+    /// True if some of our packets may have to leave unprotected although there are keys.
     #[inline]
     pub(crate) fn may_send_in_plain(&self) -> bool {
         self.protection.as_ref().is_some_and(|p| !p.is_confirmed())
     }
 
-    /// This chunk of ours left unprotected.
+    /// True if this chunk of ours left unprotected.
     pub(crate) fn was_in_plain(&self, tsn: Tsn) -> bool {
         let last = self.protection.as_ref().and_then(|p| p.last_in_plain);
         last.is_some_and(|last| tsn.le(last))
     }
 
-    /// Keeps the last packet that is sent: without the keys nobody can make it again, if it is
-    /// lost.
+    /// Keeps the last packet of the association, to repeat it if it is lost: without the keys it
+    /// cannot be made again.
     pub(crate) fn keep_last_words(&mut self, packet: &[u8]) {
         if let Some(p) = &mut self.protection {
             p.last_words = Some(Bytes::copy_from_slice(packet));
         }
     }
 
-    /// The last packet that was sent, the one that ended the association.
+    /// Takes the last packet, which ended the association.
     pub(crate) fn take_last_words(&mut self) -> Option<Bytes> {
         self.protection.as_mut()?.last_words.take()
     }
 
-    /// A chunk that came unprotected and does not count. If it is one that was received before, as
-    /// the peer's last message of key management, the SACK for it was lost, and is due.
+    /// Acknowledges a chunk that came unprotected, does not count and was received before, such as
+    /// the peer's last message of key management: its SACK was lost.
     pub(crate) fn acknowledge_again(&mut self, chunk: &Chunk) {
         let tsn = match chunk {
             Chunk::Data(data) => data.tsn,
@@ -297,7 +299,7 @@ impl Association {
         }
     }
 
-    /// A chunk that came unprotected is to be handled.
+    /// True if a chunk is to be handled although it came unprotected.
     pub(crate) fn counts_in_plain(&self, chunk: &Chunk) -> bool {
         self.protection.as_ref().is_none_or(|p| p.counts_in_plain(chunk))
     }

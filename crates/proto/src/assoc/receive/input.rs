@@ -20,33 +20,33 @@ use crate::sizes::DataKind;
 use crate::time::Instant;
 use crate::view::PathId;
 
-/// An ABORT's text is kept up to this length, in bytes.
+/// Longest text of an ABORT that is kept, in bytes.
 const MAX_REASON: usize = 256;
 
-/// Facts about the chunks of a packet so far that the rest of it needs.
+/// Facts about the earlier chunks of a packet that its later chunks need.
 struct Progress {
     now: Instant,
     from: AddressPair,
     path: Option<PathId>,
     has_data: bool,
-    /// User bytes that had not come before.
+    /// User bytes received for the first time.
     new_bytes: usize,
     facts: PacketFacts,
-    /// It stands before the chunks that it concerns.
+    /// The packet's TIMESTAMP, which stands before the chunks that it applies to.
     timestamp: Option<Timestamp>,
-    /// One heartbeat and one unknown chunk of a packet are answered: a packet full of them must not
-    /// draw a packet for each.
+    /// A heartbeat of this packet was answered. Only one is, and one unknown chunk, so that a
+    /// packet full of them does not draw many packets.
     answered_heartbeat: bool,
     reported_unknown: bool,
 }
 
-/// The signs that a packet is the peer's.
+/// Signs that a packet is the peer's.
 struct Trust {
     has_own_tag: bool,
-    /// It came from an address that nobody named, and that is not verified.
+    /// It came from an unverified address that neither end named.
     is_stranger: bool,
     is_sealed: bool,
-    /// It is sealed if it must be: nobody else can have sent it.
+    /// It is sealed, or need not be.
     counts_fully: bool,
 }
 
@@ -86,7 +86,7 @@ impl Association {
         }
     }
 
-    /// The same for a packet that is sealed, with the place of its record. It has our tag.
+    /// Handles a sealed packet with our tag. `record` is the range of its record.
     pub(crate) fn handle_sealed(
         &mut self,
         now: Instant,
@@ -131,7 +131,7 @@ impl Association {
         let mut progress = Progress::new(now, from, path, facts);
         for chunk in received.chunks {
             let Ok(chunk) = chunk else {
-                // The chunks before the damage count; what follows cannot be told apart.
+                // Chunks before the damage count. The rest cannot be parsed.
                 self.stats.packets_dropped += 1;
                 break;
             };
@@ -152,7 +152,7 @@ impl Association {
         self.tell_if_readable();
     }
 
-    /// A packet came: notes it with its path. What may be forged changes nothing about paths.
+    /// Notes a packet with its path. A packet that may be forged changes nothing about paths.
     #[inline]
     fn note_packet(
         &mut self,
@@ -178,11 +178,11 @@ impl Association {
         path
     }
 
-    /// False for a chunk that its packet's sender may not send.
+    /// True if the sender of the packet may send this chunk.
     #[inline]
     fn counts(&mut self, chunk: &Chunk, path: Option<PathId>, trust: &Trust) -> bool {
-        // RFC 9260 §8.5 knows an association by its addresses: from another host, who may have
-        // guessed the tag, nothing counts but the verification of its path.
+        // RFC 9260 §8.5 identifies an association by its addresses. A sender at another host may
+        // have guessed the tag, so only the chunks that verify its path count.
         if !is_rightly_tagged(chunk, trust.has_own_tag) {
             return false;
         }
@@ -195,8 +195,8 @@ impl Association {
         match chunk {
             Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_) => true,
             _ if trust.is_stranger => false,
-            // RFC 9260 §8.5.1, B lets whoever knows a tag end the association. Who comes from where
-            // the peer was never seen has to show first that packets reach it there.
+            // RFC 9260 §8.5.1, B lets anyone who knows a tag end the association. From an address
+            // where the peer was never seen, ABORT counts only after the address is verified.
             Chunk::Abort(_) => trust.is_sealed || !path.is_some_and(|id| self.is_to_verify(id)),
             _ => true,
         }
@@ -216,7 +216,7 @@ impl Association {
         }
     }
 
-    /// Returns false if the rest of the packet is to be ignored.
+    /// Handles a chunk. Returns false if the rest of the packet is to be ignored.
     #[inline]
     fn handle_chunk(&mut self, chunk: Chunk, p: &mut Progress) -> bool {
         match chunk {
@@ -225,7 +225,8 @@ impl Association {
             Chunk::Sack(sack) => {
                 self.on_sack(p.now, &sack, p.path, p.timestamp.and_then(|ts| ts.echo));
             }
-            // Not agreed on, its type says: discard it and what follows it (RFC 9260 §3.2).
+            // It was not agreed on. Its type says to discard it and the rest of the packet (RFC
+            // 9260 §3.2).
             Chunk::NrSack(_) if !self.agreed.nr_sack => return false,
             Chunk::NrSack(sack) => {
                 self.stats.nr_sacks_received += 1;
@@ -238,14 +239,14 @@ impl Association {
         true
     }
 
-    /// The same for a chunk that does not come with every packet.
+    /// Handles a chunk that is not part of most packets.
     #[inline(never)] // what every packet takes must stay small
     fn handle_control(&mut self, chunk: Chunk, p: &mut Progress) -> bool {
         match chunk {
             Chunk::InitAck(init) => self.on_init_ack(p.now, p.from, &init),
             Chunk::CookieAck => self.on_cookie_ack(p.now, p.from),
             Chunk::Heartbeat(info) => {
-                // RFC 9260 §8.3: the answer goes to where the question came from.
+                // RFC 9260 §8.3: the answer goes to the address that the HEARTBEAT came from.
                 let is_avoided = p.path.is_none() && self.ends.avoids(p.from.local.ip());
                 if !std::mem::replace(&mut p.answered_heartbeat, true) && !is_avoided {
                     self.reply(Control::HeartbeatAck { info: info.0.clone(), to: p.from });
@@ -255,8 +256,8 @@ impl Association {
                 }
             }
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0, p.path),
-            // A packet of ours that was late reached a peer that has closed already, and its answer
-            // overtook SHUTDOWN COMPLETE: everything is delivered.
+            // A late packet of ours reached a peer that has already closed, and the answer overtook
+            // SHUTDOWN COMPLETE. Everything is delivered.
             Chunk::Abort(abort)
                 if abort.tag_reflected && matches!(self.state, State::ShutdownAckSent { .. }) =>
             {
@@ -277,7 +278,7 @@ impl Association {
                     _ => Vec::new(),
                 };
                 let cause = cause.map_or(0, |c| c.code());
-                // What arrived before it can still be read.
+                // Data that arrived before the ABORT can still be read.
                 self.tell_if_readable();
                 self.control.clear();
                 self.close(AssocClosed::PeerAborted { cause, reason });
@@ -286,12 +287,12 @@ impl Association {
             Chunk::Shutdown(shutdown) => self.on_shutdown(p.now, p.from, shutdown.cum_tsn_ack),
             Chunk::ShutdownAck => self.on_shutdown_ack(p.from),
             Chunk::ShutdownComplete { .. } => self.on_shutdown_complete(),
-            // The endpoint handles these; bundled behind other chunks they mean nothing. The rest
-            // was handled before.
+            // The endpoint handles these; bundled behind other chunks they mean nothing. Other
+            // types were handled before.
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             Chunk::Data(_) | Chunk::IData(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
             Chunk::Timestamp(_) | Chunk::SackPath(_) | Chunk::Pad(_) => {}
-            // In an association that is not protected the type is as one that is not known.
+            // In an unprotected association the chunk is of an unknown type.
             Chunk::Dtls(dtls) => return self.on_unknown(&dtls.into(), p),
             Chunk::Unknown(unknown) => return self.on_unknown(&unknown, p),
         }
@@ -335,7 +336,7 @@ impl Association {
         self.after_data_chunk(arrival, flags, stream, p);
     }
 
-    /// A chunk of user data counts. If it must not be there, the association ends.
+    /// True if a chunk of user data may be accepted. If it must not be there, ends the association.
     #[inline]
     fn takes_data(&mut self, kind: DataKind, tsn: Tsn, is_empty: bool) -> bool {
         if !self.state.may_receive_data() {
@@ -400,8 +401,8 @@ impl Association {
         let is_prompt = self.expects_prompt_sacks();
         let Some(r) = self.rx.receiver.as_mut() else { return };
         r.last_data = p.path.or(r.last_data);
-        // DAC is for reordering that the sender causes by using several paths. Another sender, on
-        // one, needs its SACKs at once when something is missing.
+        // DAC serves a sender whose several paths cause reordering. A sender on one path needs
+        // SACKs at once when something is missing.
         r.data_paths |= p.path.map_or(0, |id| 1 << id.0);
         let many =
             self.agreed.sack_paths.gaps_wait && r.delayed.sack_every() > self.config.sack_every;
@@ -447,8 +448,8 @@ impl Association {
         }
     }
 
-    /// Tells the peer of an error that does not end the association. Until COOKIE ACK nothing may
-    /// be sent but COOKIE ECHO (RFC 9260 §5.1, C).
+    /// Reports an error to the peer that does not end the association. Before COOKIE ACK only
+    /// COOKIE ECHO may be sent (RFC 9260 §5.1, C).
     pub(crate) fn report(&mut self, cause: ErrorCause) {
         if self.state.is_open() {
             self.reply(Control::Error(cause));

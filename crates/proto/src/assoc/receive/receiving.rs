@@ -17,9 +17,9 @@ const MIN_RECEIVE_BUFFER: usize = 1500;
 /// The receiving side, before and after the peer's initial TSN is known.
 #[derive(Debug)]
 pub(crate) struct Receiving {
-    /// The size in force, in bytes, instead of `receive_buffer` of the configuration.
+    /// The receive buffer in force, in bytes; it may differ from the configuration's.
     pub(crate) buffer: usize,
-    /// Once that TSN is known.
+    /// Set once the peer's initial TSN is known.
     pub(crate) receiver: Option<Receiver>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Receiver {
     pub(crate) data_paths: u32,
     /// a_rwnd of the last SACK.
     advertised: usize,
-    /// Data packets since `window_start`, to see how fast they come.
+    /// Packets with DATA since `window_start`, to measure their rate.
     window_packets: u32,
     window_start: Instant,
 }
@@ -45,14 +45,14 @@ impl Receiving {
         Receiving { buffer: config.first_receive_buffer(), receiver: None }
     }
 
-    /// The window that the next SACK advertises, in bytes; packets are of `mtu` bytes.
+    /// The window that the next SACK advertises, in bytes. `mtu` is the length of packets.
     pub(crate) fn window(&self, mtu: usize) -> usize {
         let free = self.receiver.as_ref().map_or(0, |r| r.inbound.available_bytes());
         // A window too small for a packet would draw tiny chunks.
         if free < mtu.min(self.buffer / 4) { 0 } else { free }
     }
 
-    /// Something can be read.
+    /// True if something can be read.
     pub(crate) fn has_ready(&self) -> bool {
         self.receiver.as_ref().is_some_and(|r| r.inbound.has_ready())
     }
@@ -67,12 +67,12 @@ impl Receiving {
         self.receiver.as_mut().filter(|r| r.last_data == Some(path))
     }
 
-    /// The next SACK is due now.
+    /// True if the next SACK is due now.
     pub(crate) fn is_sack_due(&self, now: Instant) -> bool {
         self.receiver.as_ref().is_some_and(|r| r.delayed.is_due(now))
     }
 
-    /// There is something to acknowledge.
+    /// True if there is something to acknowledge.
     pub(crate) fn is_sack_pending(&self) -> bool {
         self.receiver.as_ref().is_some_and(|r| r.delayed.packets_since_sack() > 0)
     }
@@ -102,7 +102,7 @@ impl Receiver {
             self.advertised = window;
             self.tracker.duplicates_reported(reported);
             self.delayed.on_sack_sent();
-            // Those without room are in a SACK of their own: nothing else may draw another.
+            // Duplicates without room go into another SACK, which nothing else would draw.
             if reported > 0 && !self.tracker.duplicates().is_empty() {
                 self.delayed.demand_now();
             }
@@ -130,13 +130,13 @@ impl Receiver {
 }
 
 impl Association {
-    /// True if the peer is a sender that expects SACKs as RFC 9260 §6.2 and §6.7 have them, where
-    /// others get fewer: it did not say that it bears that.
+    /// True if the peer's sender needs SACKs as RFC 9260 §6.2 and §6.7 demand, because it did not
+    /// announce that it can do with fewer.
     pub(super) fn expects_prompt_sacks(&self) -> bool {
         sends_rare_sacks(&self.config) && !self.agreed.rare_sacks
     }
 
-    /// A SACK is due that such a peer needs before more of its packets are handled.
+    /// True if a SACK is due that the peer needs before this end handles more of its packets.
     pub(crate) fn owes_sack(&self) -> bool {
         let is_due = |r: &Receiver| r.delayed.is_due_by_count();
         self.expects_prompt_sacks() && self.rx.receiver.as_ref().is_some_and(is_due)
@@ -194,8 +194,8 @@ impl Association {
         message
     }
 
-    /// Tells the peer of room that opened in a receive buffer that was nearly full (RFC 9260 §6.2).
-    /// Small steps are not worth a packet: that is silly-window avoidance.
+    /// Tells the peer of new room in a receive buffer that was nearly full (RFC 9260 §6.2). Small
+    /// steps are not worth a packet (silly-window avoidance).
     fn update_window(&mut self, now: Instant) {
         let advertised = self.rx.receiver.as_ref().map_or(usize::MAX, |r| r.advertised);
         if advertised >= self.rx.buffer / 4 {
@@ -213,14 +213,14 @@ impl Association {
         }
     }
 
-    /// Sets the receive buffer, in bytes, from now on: a server gives a stranger little
-    /// ([`Endpoint::set_incoming_window`](crate::Endpoint::set_incoming_window)), and more once it
-    /// knows who it is. Values below 1500 (RFC 9260 §3.3.2) count as 1500.
+    /// Sets the receive buffer, in bytes. A server gives a stranger a small one
+    /// ([`Endpoint::set_incoming_window`](crate::Endpoint::set_incoming_window)), and a larger one
+    /// once it knows the peer. Values below 1500 (RFC 9260 §3.3.2) count as 1500.
     ///
-    /// A larger one is told to the peer at once, with a SACK that shares its packet with what is
-    /// sent now. With a smaller one, what arrived out of order may be discarded again; the peer
-    /// keeps it until then (RFC 9260 §6.2). While it is below that of the configuration, what waits
-    /// is copied, so that it keeps nothing else alive.
+    /// A larger buffer is announced at once, with a SACK that shares its packet with data sent now.
+    /// With a smaller one, data that arrived out of order may be discarded; the peer keeps it until
+    /// it is acknowledged (RFC 9260 §6.2). While the buffer is smaller than the configuration's,
+    /// waiting data is copied, so that it keeps no packet alive.
     pub fn set_receive_buffer(&mut self, now: Instant, bytes: usize) {
         let bytes = bytes.max(MIN_RECEIVE_BUFFER);
         let grows = bytes > self.rx.buffer;
@@ -236,7 +236,7 @@ impl Association {
         }
     }
 
-    /// A buffer of this size is that of a peer that the application does not know yet.
+    /// True if a buffer of this size is for a peer that the application does not know yet.
     fn is_strangers(&self, bytes: usize) -> bool {
         bytes < self.config.first_receive_buffer()
     }

@@ -1,5 +1,5 @@
-//! One path for all SACKs (mTCP paper, sections 3.1.5 and 3.5.2): what both ends agreed on when the
-//! association was opened, and which path it is.
+//! The path that all SACKs take (mTCP paper, sections 3.1.5 and 3.5.2): the agreement at the
+//! opening of the association, and the choice of the path.
 
 use manypath_wire::SackPath;
 
@@ -12,32 +12,31 @@ use crate::policy::ack_path;
 use crate::time::Instant;
 use crate::view::{ElectReason, PathId, PathState};
 
-/// Which path SACKs take, at both ends.
+/// The paths that SACKs take, in both directions.
 #[derive(Debug)]
 pub(crate) struct SackPaths {
     /// Both ends announced the SACK PATH chunk.
     agreed: bool,
-    /// Our SACKs take one path because the peer asked, although the configuration has them take
-    /// others.
+    /// Our SACKs take one path because the peer asked for that, against the configuration.
     as_asked: bool,
     /// A SACK may count for several packets (CMT paper, Fig. 4): `dac`, unless the peer asked for
-    /// one path, whose sender takes a SACK for one report.
+    /// one path, because its sender counts each SACK as one missing report.
     pub(crate) dac: bool,
     /// Gaps need not be reported at once: `sack_gaps_wait`, or the peer asked for one path.
     pub(super) gaps_wait: bool,
-    /// Where our last one went, and its serial number.
+    /// The path that our last SACK took, and its serial number.
     ours: Option<(PathId, u32)>,
-    /// Where the peer's SACKs come from, and the serial number with which it said so.
+    /// The path that the peer's SACKs take, and the serial number of the chunk that said so.
     peers: Option<(PathId, u32)>,
-    /// That path has failed, and the peer has not chosen another yet, as far as we know. Until it
-    /// has, nothing is acknowledged on any path, and silence means nothing.
+    /// The path of the peer's SACKs has failed, and as far as we know the peer has chosen no other.
+    /// Until then nothing is acknowledged on any path, and silence means nothing.
     waits: bool,
-    /// The peer says that ours do not arrive where we last sent them.
+    /// The peer reports that our SACKs do not arrive on the path that the last one took.
     is_reported: bool,
 }
 
 impl SackPaths {
-    /// Before the handshake: as configured.
+    /// The state before the handshake, as configured.
     pub(crate) fn new(config: &Config) -> SackPaths {
         SackPaths {
             agreed: false,
@@ -51,17 +50,17 @@ impl SackPaths {
         }
     }
 
-    /// The path that the peer's SACKs take, if it says so.
+    /// The path that the peer's SACKs take, if the peer has said so.
     pub(crate) fn of_peer(&self) -> Option<PathId> {
         self.peers.map(|(path, _)| path)
     }
 
-    /// The path of the peer's SACKs has failed.
+    /// Notes that the path of the peer's SACKs has failed.
     pub(crate) fn peers_has_failed(&mut self) {
         self.waits = true;
     }
 
-    /// The peer is to choose another path for its SACKs: none arrive until then.
+    /// True while the peer must choose another path for its SACKs: none arrive until then.
     pub(crate) fn awaits_choice(&self) -> bool {
         self.waits
     }
@@ -79,8 +78,8 @@ impl Association {
         self.agreed.sack_paths.agreed = self.policies.needs.sack_path_chunks && peer_knows;
     }
 
-    /// Does as a peer asks that opened the association and announced SACK PATH chunks: all SACKs
-    /// take one path, and are sent as the preset mtcp sends them.
+    /// Grants the wish of a peer that opened the association and announced SACK PATH chunks: all
+    /// SACKs take one path, and are sent as the preset `mtcp` sends them.
     pub(crate) fn grant_sack_path(&mut self, peer_knows: bool) {
         if !self.config.ack_path_as_asked || !peer_knows || self.policies.ack_path.elects() {
             return;
@@ -90,7 +89,7 @@ impl Association {
         (paths.as_asked, paths.dac, paths.gaps_wait) = (true, false, true);
     }
 
-    /// Says what was agreed on, once the association is open.
+    /// Tells the application of the agreement, once the association is open.
     pub(crate) fn tell_sack_path_agreed(&mut self) {
         if self.agreed.sack_paths.agreed {
             self.events.push(Event::SackPathAgreed {
@@ -117,7 +116,7 @@ impl Association {
         }
     }
 
-    /// Why SACKs leave a path.
+    /// The reason why SACKs leave a path.
     fn reason_to_leave(&self, id: PathId, is_reported: bool) -> ElectReason {
         let path = self.paths.get(id);
         let has_failed =
@@ -130,10 +129,10 @@ impl Association {
         }
     }
 
-    /// Another path works: if SACKs or data might take it rather than the primary, whose round-trip
-    /// time nothing has measured, that one is probed. Scores need it (mTCP paper, section 3.3), and
-    /// a host that sends no DATA would know it after a heartbeat interval only. A path that nothing
-    /// measured would seem slow, and carry nothing.
+    /// Probes a primary whose RTT nothing has measured, if SACKs or data might prefer another
+    /// working path. Scores need the RTT (mTCP paper, section 3.3), and a host that sends no DATA
+    /// would learn it only after a heartbeat interval. Until then the primary would seem slow and
+    /// carry nothing.
     pub(crate) fn measure_primary(&mut self, now: Instant) {
         if !self.policies.ack_path.elects() && !self.policies.sched.compares_rtts() {
             return;
@@ -151,7 +150,7 @@ impl Association {
         }
     }
 
-    /// The chunk that goes with a SACK on this path.
+    /// The SACK PATH chunk that goes with a SACK on this path, if any.
     pub(crate) fn sack_path_chunk(&mut self, path: PathId) -> Option<SackPath> {
         if !self.agreed.sack_paths.agreed || !self.policies.ack_path.elects() {
             return None;
@@ -165,7 +164,7 @@ impl Association {
         Some(SackPath { serial, failed: false })
     }
 
-    /// The peer says that its SACKs take the path on which it said so.
+    /// Handles the peer's SACK PATH chunk: its SACKs take the path on which the chunk came.
     pub(super) fn on_sack_path(&mut self, now: Instant, path: Option<PathId>, chunk: SackPath) {
         if !self.agreed.sack_paths.agreed {
             return;
@@ -194,7 +193,8 @@ impl Association {
         }
     }
 
-    /// The peer says that our SACKs do not arrive: the next one, sent at once, takes another path.
+    /// Handles the peer's report that our SACKs do not arrive: the next one, sent at once, takes
+    /// another path.
     fn on_sack_path_failed(&mut self, now: Instant, serial: u32) {
         let is_present = self.agreed.sack_paths.ours.is_some_and(|(_, ours)| ours == serial);
         if !is_present {
@@ -207,7 +207,7 @@ impl Association {
         self.timers.set(Timer::Assoc(AssocTimer::Sack), now);
     }
 
-    /// Tells the peer on a path that the one of its SACKs has failed, while it has chosen no other.
+    /// Tells the peer on a path that the path of its SACKs has failed, until it chooses another.
     pub(crate) fn tell_sack_path_failed(&mut self, id: PathId) {
         let serial = self.agreed.sack_paths.peers.map(|(_, serial)| serial);
         let to = self.paths.get(id).map(|p| p.pair());
@@ -216,7 +216,7 @@ impl Association {
         }
     }
 
-    /// A path is gone.
+    /// Forgets a removed path.
     pub(crate) fn forget_sack_path(&mut self, id: PathId) {
         self.policies.ack_path.forget(id);
         self.policies.fail.forget(id);
