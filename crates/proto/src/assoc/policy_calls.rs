@@ -1,4 +1,4 @@
-//! Calls policies with what they decide on.
+//! Calls policies with the views that they decide on.
 
 use super::Association;
 use crate::policy::{Policies, PolicyCx};
@@ -10,7 +10,7 @@ use crate::view::PathView;
 #[derive(Debug)]
 pub(super) struct PolicyCalls {
     rng: Rng,
-    /// Kept from one decision to the next, so that none allocates.
+    /// Kept between decisions, so that none allocates.
     views: Vec<PathView>,
 }
 

@@ -17,8 +17,8 @@ use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
 impl Association {
-    /// Closes gracefully: everything queued is delivered first (RFC 9260 §9.2). Before the
-    /// association is established it just ends, by an abort if that loses anything.
+    /// Closes gracefully: everything queued is delivered first (RFC 9260 §9.2). An association that
+    /// is not established yet ends at once, with an abort if messages are lost.
     pub fn shutdown(&mut self, now: Instant) {
         match self.state {
             State::CookieWait(_) if self.queue.is_empty() => self.close(AssocClosed::Shutdown),
@@ -31,8 +31,8 @@ impl Association {
         }
     }
 
-    /// Ends the association at once; what is not delivered is lost (RFC 9260 §9.1). The peer is
-    /// told the reason, cut to 1024 bytes.
+    /// Ends the association at once and drops undelivered data (RFC 9260 §9.1). The peer is told
+    /// the reason, cut to 1024 bytes.
     pub fn abort(&mut self, _now: Instant, reason: &[u8]) {
         if matches!(self.state, State::Closed(_)) {
             return;
@@ -75,20 +75,21 @@ impl Association {
         self.start_t2(now, on);
     }
 
-    /// T5-shutdown-guard bounds the whole shutdown, by five RTO.Max as §9.2 recommends; also where
-    /// the peer began it, since one that is heard gets any number of attempts.
+    /// Starts T5-shutdown-guard, which bounds the whole shutdown by 5 · RTO.Max as §9.2 recommends.
+    /// It also runs if the peer began the shutdown, because a peer that is heard gets any number of
+    /// attempts.
     fn start_t5(&mut self, now: Instant) {
         self.timers.start(Timer::Assoc(AssocTimer::T5), now + 5 * self.config.rto_max);
     }
 
-    /// T2-shutdown watches a chunk that is sent on this path.
+    /// Starts T2-shutdown for a chunk that is sent on this path.
     fn start_t2(&mut self, now: Instant, on: PathId) {
         let rto = self.paths.get(on).map_or(self.config.rto_initial, |p| p.rto.rto());
         self.timers.set(Timer::Assoc(AssocTimer::T2), now + rto);
     }
 
-    /// §9.2: a peer that still sends is there, and gets more attempts, until T5 expires. They wait
-    /// for no pause in its packets: its heartbeats come however long SHUTDOWN is lost.
+    /// Grants a peer that still sends more attempts, until T5 expires (§9.2). They do not wait for
+    /// a pause in its packets: the peer sends heartbeats for as long as SHUTDOWN is lost.
     pub(super) fn heard_while_shutting_down(&mut self) {
         if let State::ShutdownSent { attempts } | State::ShutdownAckSent { attempts, .. } =
             &mut self.state
@@ -97,7 +98,7 @@ impl Association {
         }
     }
 
-    /// T2-shutdown expired: SHUTDOWN or SHUTDOWN ACK again, by the next path (RFC 9260 §6.4).
+    /// T2-shutdown expired: sends SHUTDOWN or SHUTDOWN ACK again on the next path (RFC 9260 §6.4).
     pub(super) fn on_t2(&mut self, now: Instant) {
         let limit = self.config.association_max_retrans.unwrap_or(10);
         let (tried, failed) = match self.state {
@@ -110,7 +111,7 @@ impl Association {
             self.close(AssocClosed::PathsFailed);
             return;
         }
-        // A peer that is heard may have data to send still, for which its SHUTDOWN ACK waits.
+        // A peer that is heard may still have data to send before its SHUTDOWN ACK.
         let rto = self.paths.get(failed).map_or(Duration::ZERO, |p| p.rto.rto());
         if self.last_heard.is_none_or(|at| now - at >= rto) {
             self.count_timeout(now, failed, TimeoutCause::Data);
@@ -129,8 +130,7 @@ impl Association {
         }
     }
 
-    /// The path after this one, of those that may carry data and are verified; if there is none, of
-    /// all.
+    /// The path after `failed` among the usable and verified ones; if there are none, among all.
     fn control_path_after(&self, failed: PathId) -> PathId {
         let fits = |p: &Path| p.role.usable && p.liveness.state != PathState::Unconfirmed;
         let order = |p: &&Path| (!fits(p), p.id <= failed, p.id);
@@ -153,7 +153,7 @@ impl Association {
             }
             State::ShutdownReceived { .. } => self.state = State::ShutdownReceived { answer_on },
             State::ShutdownSent { .. } => {
-                // §9.2: both at once.
+                // §9.2: both ends have sent SHUTDOWN.
                 self.send_shutdown_ack(now, 0, answer_on);
                 return;
             }
@@ -167,7 +167,7 @@ impl Association {
         self.continue_shutdown(now);
     }
 
-    /// The path of SHUTDOWN ACK: where SHUTDOWN came from (RFC 9260 §6.4), if that is verified
+    /// The path for SHUTDOWN ACK: the one on which SHUTDOWN came (RFC 9260 §6.4), if it is verified
     /// (§5.4).
     fn shutdown_ack_path(&self, from: AddressPair) -> PathId {
         let way = self.working_way_to(from);
@@ -175,7 +175,7 @@ impl Association {
         path.filter(|p| is_known(p)).map_or_else(|| self.control_path(), |p| p.id)
     }
 
-    /// The cumulative TSN ack of SHUTDOWN, as a SACK that says nothing else.
+    /// Applies the cumulative TSN ack of SHUTDOWN like a SACK without gap reports.
     fn acknowledge_by_shutdown(&mut self, now: Instant, cum_tsn_ack: Tsn) {
         if cum_tsn_ack.le(self.out.cum_tsn_ack_point()) {
             return;
@@ -184,9 +184,8 @@ impl Association {
         self.acknowledge(now, &sack, false, None, None);
     }
 
-    /// DATA that arrives after SHUTDOWN was sent is answered with SHUTDOWN and a SACK (§9.2). While
-    /// the peer goes on with what it has to send the guard of the shutdown begins again: that may
-    /// take long over a slow path.
+    /// Answers DATA that arrives after SHUTDOWN was sent with SHUTDOWN and a SACK (§9.2). While the
+    /// peer goes on sending, T5 starts again, because that may take long over a slow path.
     pub(super) fn shutdown_sent_got_data(&mut self, now: Instant, is_new: bool) {
         if matches!(self.state, State::ShutdownSent { .. }) {
             if is_new {

@@ -6,7 +6,7 @@ use crate::event::AssocClosed;
 use crate::time::Instant;
 use crate::view::PathId;
 
-/// The state, with what exists in that state only.
+/// The state of an association, with the facts that exist only in that state.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
     /// INIT is sent.
@@ -27,7 +27,7 @@ pub(crate) enum State {
     /// SHUTDOWN ACK is sent.
     ShutdownAckSent {
         attempts: u32,
-        /// The path of the one that T2 watches.
+        /// The path of the SHUTDOWN ACK that T2 watches.
         on: PathId,
     },
     /// Over.
@@ -37,9 +37,9 @@ pub(crate) enum State {
 /// The attempts to open the association.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Opening {
-    /// Chunks of this kind that were not answered.
+    /// INITs or COOKIE ECHOs that were not answered.
     pub(super) attempts: u32,
-    /// Cookies that were too old when the peer got them.
+    /// Cookies that were too old when they reached the peer.
     pub(super) stale_cookies: u32,
     /// When the first INIT of this attempt was sent.
     pub(super) init_sent: Instant,
@@ -48,7 +48,7 @@ pub(crate) struct Opening {
 }
 
 impl State {
-    /// The attempts, while there are any.
+    /// The attempts, while the association is being opened.
     pub(super) fn opening_mut(&mut self) -> Option<&mut Opening> {
         match self {
             State::CookieWait(opening) | State::CookieEchoed { opening, .. } => Some(opening),

@@ -27,8 +27,8 @@ pub struct AssocStats {
     /// DATA chunks that had arrived and were discarded again for want of room (reneging, RFC 9260
     /// §6.2).
     pub chunks_reneged: u64,
-    /// SACKs whose missing reports made chunks lost: fast retransmits, however many chunks each is
-    /// of.
+    /// SACKs whose missing reports made chunks lost. Each is one fast retransmit, however many
+    /// chunks are lost.
     pub fast_retransmit_events: u64,
     /// SACKs sent.
     pub sacks_sent: u64,
@@ -36,21 +36,19 @@ pub struct AssocStats {
     pub sacks_received: u64,
     /// Of these, NR-SACKs.
     pub nr_sacks_received: u64,
-    /// Time during which data and congestion windows were there, and only the peer's receive buffer
-    /// held the sender back.
+    /// Total time during which only the peer's receive buffer held data back, while congestion
+    /// windows had room.
     pub receive_buffer_blocked: Duration,
-    /// Since when that has been so without a break, if it is so now; not yet part of the time
-    /// above.
+    /// Start of such a time that still lasts, which `receive_buffer_blocked` does not contain yet.
     pub receive_buffer_blocked_since: Option<Instant>,
     /// When the first DATA chunk was sent.
     pub first_data_sent: Option<Instant>,
-    /// Packets dropped as malformed, or as not belonging here.
+    /// Packets dropped as malformed, or as not belonging to the association.
     pub packets_dropped: u64,
-    /// Protected packets that could not be opened: forged, damaged, repeated, or of keys that are
-    /// not there.
+    /// Protected packets that could not be opened: forged, damaged, repeated, or with unknown keys.
     pub records_refused: u64,
     /// Times that the keys which protect our packets were replaced.
     pub keys_replaced: u64,
-    /// Packets that were not protected as they should have been.
+    /// Packets dropped because they were not protected as they must be.
     pub unprotected_dropped: u64,
 }

@@ -25,7 +25,7 @@ pub(crate) enum AssocTimer {
     Copy,
     /// The peer must have shown its keys; or keys are to be replaced, or dropped.
     Keys,
-    /// The trial of a path ends, which is replaced if it was not answered.
+    /// The trial of a path ends. A path that did not answer gets another pair of addresses.
     Trial,
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum PathTimer {
     TailLossProbe,
     /// The pacer has tokens again.
     Pacing,
-    /// Nothing was acknowledged for as long as a path that works may be silent.
+    /// A path was without an acknowledgement for too long.
     Silence,
     /// A probe of the path's size was not answered, or larger sizes are to be tried again.
     Pmtu,
@@ -79,8 +79,8 @@ pub(crate) enum Timer {
     Path(PathId, PathTimer),
 }
 
-/// When a timer expires that is not running. One value for both, so that the least of all is found
-/// without a branch: it is looked for after every packet.
+/// The expiry of a timer that does not run. As an instant it needs no branch in the search for the
+/// earliest timer, which follows every packet.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 /// When each timer expires.
@@ -126,7 +126,7 @@ impl TimerTable {
         }
     }
 
-    /// Lets a timer expire no later than that, if it is running.
+    /// Lets a running timer expire no later than `at`.
     pub(crate) fn bring_forward(&mut self, timer: Timer, at: Instant) {
         if self.is_running(timer) {
             let slot = self.slot(timer);

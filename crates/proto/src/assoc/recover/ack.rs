@@ -61,7 +61,7 @@ impl Association {
         };
         match self.out.acknowledge(sack, &rules, now, &mut self.digest) {
             Ok(true) => self.on_digest(now, Some((sack, is_full)), via),
-            // Old, or nonsense that harms nothing: ignored (RFC 9260 §6.2.1, D i).
+            // The SACK is old, or harmless nonsense: ignore it (RFC 9260 §6.2.1, D i).
             Ok(false) | Err(SackError::BadGapAckBlocks) => {}
             Err(SackError::AcksUnsent) => {
                 let text = bytes::Bytes::from_static(b"SACK for a TSN that was never sent");
@@ -73,7 +73,7 @@ impl Association {
         }
     }
 
-    /// Chunks are late: they are lost without a SACK that says so.
+    /// Marks the chunks lost that have become late since the last SACK.
     pub(super) fn on_late(&mut self, now: Instant) {
         let rules = AckRules {
             by: &self.recovery.rules,
@@ -90,8 +90,8 @@ impl Association {
         self.on_digest(now, None, None);
     }
 
-    /// Acts on what a SACK says, or on losses found without one. Both are in `digest`. The flag
-    /// says that the SACK is full; `via` is the path on which it came.
+    /// Acts on `digest`: the facts of a SACK, or losses found without one. The flag is true if the
+    /// SACK is full; `via` is the path on which it came.
     fn on_digest(&mut self, now: Instant, sack: Option<(&Sack, bool)>, via: Option<SackArrival>) {
         let is_full = sack.is_some_and(|(_, is_full)| is_full);
         let digest = &mut self.digest;
@@ -150,16 +150,16 @@ impl Association {
         self.continue_shutdown(now);
     }
 
-    /// The SACK has hardly room for more gap ack blocks. Those that do not fit are left out: the
-    /// highest, by which new data would be acknowledged (RFC 9260 §6.2.1).
+    /// True if the SACK has hardly room for more gap ack blocks. Blocks that do not fit are left
+    /// out, the highest first. These would acknowledge the newest data (RFC 9260 §6.2.1).
     fn is_report_full(&self, sack: &Sack) -> bool {
         let room = self.paths.iter().map(|p| p.size.max_packet).min().unwrap_or_default();
         let used = sack.gap_ack_blocks().len() * size_of::<u32>();
         used > room / 4 * 3
     }
 
-    /// The shortest round-trip time of a path, if answers that come clearly sooner are not
-    /// believed. Loss detection by time does not believe them (RFC 8985 §6.2, step 2).
+    /// The shortest RTT of a path, if answers that come clearly sooner are not trusted. Loss
+    /// detection by time does not trust them (RFC 8985 §6.2, step 2).
     fn least_rtt(&self, path: PathId) -> Option<Duration> {
         match self.recovery.rules.sacks.scope {
             ReportScope::Time => self.paths.get(path)?.rto.rtt_min(),
@@ -199,8 +199,8 @@ impl Association {
         self.tell_delays(now, id, facts);
     }
 
-    /// Tells recovery of losses, and of those that turned out to be none; it says whether they cut
-    /// the window.
+    /// Tells recovery of losses, and of those that turned out spurious. The verdict says whether
+    /// they cut the window.
     fn judge_losses(&mut self, id: PathId, facts: &PathDigest, grows: bool) -> Option<PathVerdict> {
         let p = self.paths.get_mut(id)?;
         if facts.spurious.is_some_and(|episode| p.flow.undo_losses(episode)) {
@@ -232,7 +232,8 @@ impl Association {
         if let Some(rtt) = latest {
             p.rto.latest = Some((rtt, report.via.map(|via| via.path)));
         }
-        // Where much is lost, so are the chunks that measure, one by one.
+        // Where many chunks are lost, the timed ones are among them, so take the first RTT from any
+        // chunk.
         let is_first = self.recovery.rules.sacks.scope == ReportScope::Time && p.rto.samples() == 0;
         if let Some(rtt) = report.facts.rtt.or(if is_first { latest } else { None }) {
             p.rto.sample(rtt);
@@ -316,7 +317,8 @@ impl Association {
         }
     }
 
-    /// The windows of all paths that carry data, if the congestion control of a path wants them.
+    /// The windows of all paths that carry data; empty if this path's congestion control needs
+    /// none.
     fn windows_for(&self, id: PathId, grows: bool) -> SmallVec<[PathWindow; 4]> {
         if !grows || !self.paths.get(id).is_some_and(|p| p.flow.needed.paths) {
             return SmallVec::new();
@@ -342,16 +344,17 @@ impl Association {
         }
     }
 
-    /// The ack of data proves that a path works, if the data was sent after the timeouts that put
-    /// it in doubt. The ack of a retransmission does not say which transmission arrived, so it
-    /// leaves a path that has failed as it is (CMT-PF paper, §III-A).
+    /// Takes acknowledged data as proof that a path works, if it was sent after the timeouts that
+    /// put the path in doubt. The ack of a retransmission does not say which transmission arrived,
+    /// so it does not revive a failed path (CMT-PF paper, §III-A).
     fn data_acked_on(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         let Some(p) = self.paths.get_mut(id) else { return };
         p.flow.one_packet = false;
         p.flow.tail_probed = false;
         let has_failed =
             matches!(p.liveness.state, PathState::PotentiallyFailed | PathState::Inactive);
-        // Nor one that timed out again and is asked by heartbeats: their answers say it.
+        // Nor does it revive a path that timed out repeatedly and is probed: heartbeats decide
+        // there.
         let is_asked = self.policies.in_doubt.probed_with_data && p.liveness.error_count > 1;
         let proof = if has_failed || is_asked { facts.latest } else { facts.latest_sent };
         if proof.is_some() && proof > p.liveness.doubted_order {
@@ -364,9 +367,9 @@ impl Association {
         }
     }
 
-    /// RFC 9260 §6.3.2, R2 and R3. With `pipe_accounting` a path's timer runs, too, while what it
-    /// lost fills its pipe: only a timeout empties that if nothing is in flight any more (mTCP
-    /// paper, section 3.1.2).
+    /// Restarts, starts or stops T3-rtx (RFC 9260 §6.3.2, R2 and R3). With `pipe_accounting` the
+    /// timer also runs while lost chunks fill the path's pipe: with nothing in flight, only a
+    /// timeout empties it (mTCP paper, section 3.1.2).
     pub(crate) fn renew_t3(&mut self, now: Instant, id: PathId, watched_acked: bool) {
         let t3 = Timer::Path(id, PathTimer::T3Rtx);
         let Some(p) = self.paths.get(id) else { return };
@@ -383,8 +386,8 @@ impl Association {
         }
     }
 
-    /// A window that was closed opened again: the chunk that probed it was dropped for want of
-    /// room, and is sent again now instead of after its timeout.
+    /// Sends the chunk again that probed a closed window, once the window opens: it was dropped for
+    /// want of room, and need not wait for its timeout.
     fn reopen_window(&mut self, now: Instant) {
         if !self.peer_window.is_probed()
             || self.peer_window.a_rwnd() < self.config.mtu.min(self.fragmentation_point())
@@ -399,7 +402,7 @@ impl Association {
     }
 }
 
-/// Of the bytes that a SACK acknowledges on a path, those that congestion avoidance counts.
+/// The bytes acknowledged on a path that congestion avoidance counts.
 fn counted_bytes(rules: &Rules, facts: &PathDigest, cwnd: usize) -> usize {
     if rules.sacks.cuc == Cuc::Off || !rules.growth_needs_used_window {
         return facts.newly_acked_bytes;

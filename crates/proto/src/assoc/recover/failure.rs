@@ -1,5 +1,5 @@
-//! The timer of silence: it runs on paths with unacknowledged data, for failure policies that want
-//! it (mTCP paper, section 3.5.1).
+//! The silence timer. It runs on paths with unacknowledged data, for failure policies that need it
+//! (mTCP paper, section 3.5.1).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
 impl Association {
-    /// The time that a working path may pass without an acknowledgement.
+    /// How long a working path may be without an acknowledgement.
     fn silence_max(&self, id: PathId) -> Option<Duration> {
         let path = self.paths.get(id).filter(|p| p.liveness.state == PathState::Active)?;
         if self.agreed.sack_paths.awaits_choice() {
@@ -18,7 +18,7 @@ impl Association {
         self.policies.fail.silence_max(path.rto.rto())
     }
 
-    /// DATA was sent on a path. Starts the timer if it does not run.
+    /// Starts the timer when DATA is sent on a path, unless it runs.
     pub(crate) fn start_silence(&mut self, now: Instant, id: PathId) {
         let timer = Timer::Path(id, PathTimer::Silence);
         if self.timers.is_running(timer) {
@@ -33,7 +33,7 @@ impl Association {
         self.timers.set(timer, now + limit);
     }
 
-    /// DATA that was sent on a path is acknowledged: the time begins again if there is more.
+    /// Restarts the timer after an acknowledgement, if the path still has DATA in flight.
     pub(crate) fn renew_silence(&mut self, now: Instant, id: PathId) {
         self.timers.stop(Timer::Path(id, PathTimer::Silence));
         if self.out.chunks_in_flight(id) > 0 {
@@ -41,7 +41,7 @@ impl Association {
         }
     }
 
-    /// Nothing was acknowledged on a path for too long.
+    /// Acts on a path on which nothing was acknowledged for too long.
     pub(crate) fn on_silence(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get(id).filter(|p| p.liveness.state == PathState::Active) else {
             return;
@@ -50,8 +50,8 @@ impl Association {
             return;
         }
         let waited = p.liveness.silence_max;
-        // A peer whose window is closed acknowledges nothing of what it has no room for. T3-rtx
-        // finds out if it is silent, too.
+        // A peer with a closed window acknowledges nothing above what it has room for. If it is
+        // silent as well, T3-rtx finds out.
         if self.peer_window.is_closed() && self.out.is_beyond_received(id) {
             self.renew_silence(now, id);
             return;
@@ -73,7 +73,7 @@ impl Association {
         }
     }
 
-    /// A path has failed; what is outstanding there goes to others.
+    /// Takes a path for failed; its outstanding data moves to other paths.
     fn fail_path(&mut self, now: Instant, id: PathId) {
         let config = self.config_rc();
         self.move_outstanding(id);
@@ -88,7 +88,8 @@ impl Association {
         self.set_path_state(now, id, PathState::PotentiallyFailed);
     }
 
-    /// Until the peer's SACKs arrive again nothing can be acknowledged, and silence means nothing.
+    /// Waits for the peer's SACKs to arrive again. Until then nothing is acknowledged, and silence
+    /// means nothing.
     fn await_sacks(&mut self) {
         self.agreed.sack_paths.peers_has_failed();
         for id in self.paths.ids() {
@@ -96,7 +97,7 @@ impl Association {
         }
     }
 
-    /// Sends the outstanding data of a path that works again, a packet at first, and tells the
+    /// Sends the outstanding data of a path that works again, one packet at first, and tells the
     /// peer.
     fn start_over(&mut self, id: PathId) {
         self.move_outstanding(id);
@@ -106,7 +107,7 @@ impl Association {
         self.tell_sack_path_failed(id);
     }
 
-    /// Takes all that is outstanding on a path for lost: it is sent again where there is room.
+    /// Marks all chunks outstanding on a path as lost, so that any path with room sends them again.
     pub(crate) fn move_outstanding(&mut self, id: PathId) {
         let (marked, _) = self.out.mark_path(id, None);
         self.out.forget_lost(id);

@@ -1,13 +1,13 @@
-//! Does the peer acknowledge what it has not received?
+//! Detects a peer that acknowledges data which it has not received.
 //!
-//! A peer that does has us send faster than its link can carry, past every loss on the way, to the
-//! harm of all others on it (RFC 5062; Savage et al., "TCP congestion control with a misbehaving
-//! receiver", 1999). SCTP has no nonce in a SACK. So now and then a TSN is skipped: it counts as
-//! sent, and is sent a round trip later. An honest peer reports it missing, which costs it that
-//! round trip of patience; one that acknowledges it lies, and the association ends.
+//! Such a peer makes us send faster than its link can carry, past every loss on the way, at the
+//! cost of all other traffic on it (RFC 5062; Savage et al., "TCP congestion control with a
+//! misbehaving receiver", 1999). A SACK has no nonce. So now and then a TSN is skipped: it counts
+//! as sent, and is sent an RTT later. An honest peer reports it missing, which costs one RTT. A
+//! peer that acknowledges it lies, and the association ends.
 //!
-//! A peer that reports real losses has its window cut for them, which keeps it to what its link
-//! carries; such reports put the next test off.
+//! A peer that reports real losses gets a smaller window, as its link demands. Such reports
+//! therefore postpone the next test.
 
 use manypath_wire::{ErrorCause, Sack, Tsn};
 
@@ -16,40 +16,40 @@ use crate::assoc::state::State;
 use crate::tx::{PathDigest, TsnState};
 use crate::view::{PathId, PathState};
 
-/// User bytes that are acknowledged without a loss before the first test, give or take half.
+/// User bytes acknowledged without a loss before the first test, ± 50 %.
 const FIRST_AFTER: u64 = 256 << 10;
-/// It doubles with each test that is passed, up to this, or to `WINDOWS` windows.
+/// Each passed test doubles this number, up to this value or to `WINDOWS` windows.
 const AFTER_MAX: u64 = 16 << 20;
 const WINDOWS: u64 = 64;
-/// Packets that must follow a skipped TSN at once: else its end would wait for a timeout.
+/// Packets that must follow a skipped TSN at once, so that the test does not end by a timeout.
 const FOLLOWERS: usize = 8;
-/// Room that the peer's buffer must have, in volumes in flight, where a path's rate is measured.
-/// What follows a skipped TSN waits there, and the next window comes two round trips later. Sending
-/// at a rate that doubles takes six of them, and would stop without room.
+/// Room that the peer's buffer must have, in flights, on a path whose rate is measured. All that
+/// follows a skipped TSN waits there, and the next window comes two RTTs later. At a rate that
+/// doubles per RTT that is six flights; without room, sending would stop.
 const FLIGHTS_AHEAD: usize = 8;
 
-/// Where the tests of an association stand.
+/// The state of an association's tests.
 #[derive(Debug, Default)]
 pub(crate) struct FalseAcks {
     /// User bytes acknowledged since the last test or loss.
     acked: u64,
-    /// With how many the next test comes; 0 if that is still to be drawn.
+    /// The number of acknowledged bytes at which the next test comes; 0 if not drawn yet.
     due_at: u64,
     passed: u32,
     /// The TSN that was skipped and not sent yet.
     skipped: Option<Tsn>,
-    /// It waits to be sent: the peer has what followed it.
+    /// True if the peer has what followed the skipped TSN, which now waits to be sent.
     is_over: bool,
 }
 
 impl FalseAcks {
-    /// A TSN is sent now. True if it had been skipped, so that it is no retransmission.
+    /// Notes that a TSN is sent. True if it had been skipped, so that this is no retransmission.
     pub(crate) fn sends(&mut self, tsn: Tsn) -> bool {
         self.skipped.take_if(|skipped| *skipped == tsn).is_some()
     }
 
-    /// A TSN is sent on another path, too. If it had been skipped, the peer may acknowledge it now,
-    /// so the test ends without a verdict.
+    /// Notes that a TSN is sent on a second path. If it had been skipped, the peer may now
+    /// acknowledge it, so the test ends without a verdict.
     pub(crate) fn sends_early(&mut self, tsn: Tsn) {
         if self.sends(tsn) && !self.is_over {
             (self.acked, self.due_at) = (0, 0);
@@ -58,10 +58,10 @@ impl FalseAcks {
 }
 
 impl Association {
-    /// The next TSN is to be skipped.
+    /// True if the next TSN is to be skipped.
     ///
-    /// A test delays what follows by a round trip. So there is none while the queue is shorter than
-    /// half of what is in flight: then the application sets the rate, and no lie makes it higher.
+    /// A test delays what follows by one RTT. So there is none while less data is queued than half
+    /// of what is in flight: then the application sets the rate, and a false SACK cannot raise it.
     pub(crate) fn is_to_skip(&self, path: PathId, fragment: usize) -> bool {
         let test = &self.false_acks;
         if test.due_at == 0 || test.acked < test.due_at || test.skipped.is_some() {
@@ -84,20 +84,20 @@ impl Association {
             && !self.out.may_have_marked()
     }
 
-    /// The peer's buffer has room for all that may follow a skipped TSN before that arrives.
+    /// True if the peer's buffer has room for all that may follow a skipped TSN before it arrives.
     fn has_room_behind(&self, path: PathId, in_flight: usize) -> bool {
         let is_measured = self.paths.get(path).is_some_and(|p| p.flow.rate.is_some());
         !is_measured || self.peer_rwnd() > FLIGHTS_AHEAD.saturating_mul(in_flight)
     }
 
-    /// `tsn` counts as sent and was not.
+    /// Notes that `tsn` counts as sent although it was not.
     pub(crate) fn note_skipped(&mut self, tsn: Tsn) {
         self.false_acks.skipped = Some(tsn);
         self.out.note_skipped(tsn);
         self.false_acks.is_over = false;
     }
 
-    /// Ends the association if a SACK acknowledges what was skipped. True if it does.
+    /// Ends the association if a SACK acknowledges the skipped TSN. True if it does.
     pub(super) fn is_caught(&mut self, sack: &Sack) -> bool {
         let Some(tsn) = self.false_acks.skipped else { return false };
         if !acknowledges(sack, tsn) || self.out.get(tsn).is_none() {
@@ -111,8 +111,8 @@ impl Association {
         true
     }
 
-    /// After a SACK: sends what was skipped, if the peer has what followed it on its path; and
-    /// counts towards the next test.
+    /// Goes on with a test after a SACK: sends the skipped TSN if the peer has what followed it on
+    /// its path, and counts acknowledged bytes towards the next test.
     pub(super) fn go_on_with_ack_test(&mut self, released: usize, paths: &[PathDigest]) {
         if !self.config.ack_tests {
             return;
@@ -147,7 +147,7 @@ impl Association {
     }
 }
 
-/// True if a SACK says that this TSN has arrived.
+/// True if a SACK reports that this TSN has arrived.
 fn acknowledges(sack: &Sack, tsn: Tsn) -> bool {
     if sack.cum_tsn_ack.ge(tsn) {
         return true;

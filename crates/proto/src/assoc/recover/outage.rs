@@ -1,4 +1,4 @@
-//! Coming back after an outage, and paths that work one way only.
+//! Recovery after an outage, and paths that work in one direction only.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use crate::path::Path;
 use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
-/// The peer that asks again within this time has not got our answer, unless the configuration says
-/// how often it asks.
+/// A peer that repeats a heartbeat within this time has not received our answer. If `hb_probe_max`
+/// is set, twice that value holds instead.
 const REPEATED_WITHIN: Duration = Duration::from_secs(1);
-/// Heartbeats are answered on other paths at most once in this time: a peer may not have us send
-/// more packets than that for each of its own.
+/// Shortest time between two heartbeats that are answered on other paths. It limits the packets
+/// that a peer can draw with each of its own.
 const ELSEWHERE_EVERY: Duration = Duration::from_millis(100);
 
 impl Association {
-    /// No path works for sure: each has failed, or has timed out since it last proved to work.
+    /// True if no path is sure to work: each has failed, or timed out since it last proved to work.
     pub(crate) fn is_in_outage(&self) -> bool {
         self.paths.iter().filter(|p| is_known(p)).all(is_doubtful)
     }
 
-    /// The path is to be probed quickly although it carries data: it is in doubt, and so is every
-    /// other, or data is in flight there.
+    /// True if a path is to be probed quickly although it carries data: it is in doubt, and either
+    /// data is in flight there or all other paths are in doubt too.
     pub(crate) fn is_probed_with_data(&self, id: PathId) -> bool {
         let verified = |p: &Path| is_known(p) && is_doubtful(p);
         self.policies.in_doubt.probed_with_data
@@ -33,8 +33,8 @@ impl Association {
             && (self.out.chunks_in_flight(id) > 0 || self.is_in_outage())
     }
 
-    /// A lost probe is not to be counted: T3-rtx watches the path and counts the same failure; or
-    /// one was counted less than an RTO ago, and probes that are sent sooner must not fail a path
+    /// True if a lost probe must not count: T3-rtx watches the path and counts the same failure, or
+    /// another failure was counted less than an RTO ago. Quicker probes must not fail a path
     /// sooner.
     pub(crate) fn counts_elsewhere(&self, now: Instant, id: PathId) -> bool {
         if !self.is_probed_with_data(id) {
@@ -46,7 +46,7 @@ impl Association {
         (t3 && self.out.chunks_in_flight(id) > 0) || last.is_some_and(|at| now - at < p.rto.rto())
     }
 
-    /// After a timeout: asks on paths in doubt at once, and from now on every `hb_probe_max`.
+    /// After a timeout, probes doubtful paths at once, and from then on every `hb_probe_max`.
     pub(super) fn probe_doubtful(&mut self, now: Instant) {
         if !self.policies.in_doubt.probed_with_data || !self.state.is_open() {
             return;
@@ -59,7 +59,8 @@ impl Association {
         }
     }
 
-    /// The paths whose data T3-rtx has sent again in vain: this one, and if none works all of them.
+    /// The paths whose data has timed out since they last proved to work: this one, or in an outage
+    /// any.
     pub(crate) fn stuck_paths(&self, id: PathId) -> smallvec::SmallVec<[PathId; 8]> {
         if !self.policies.in_doubt.probed_with_data {
             return smallvec::SmallVec::new();
@@ -73,10 +74,11 @@ impl Association {
         self.paths.iter().filter(is_stuck).map(|p| p.id).collect()
     }
 
-    /// A path answers a question asked at `asked_at` after it, or none, did. What was sent there
-    /// before and is not acknowledged was lost in the outage: it is sent again now, not when its
-    /// T3-rtx expires, which has backed off. So is what is stuck on paths that have not answered:
-    /// they wait until they do. Nothing is if the peer acknowledges none of it all the same.
+    /// A path that had failed answers the heartbeat sent at `asked_at`. Unacknowledged data sent
+    /// there before was lost in the outage. It is sent again now, because T3-rtx has backed off.
+    /// Data stuck on paths that have not answered is sent again too, and these paths stay unused
+    /// until they answer. Nothing is sent again if the peer answers heartbeats but acknowledges no
+    /// data.
     pub(crate) fn end_outage(
         &mut self,
         now: Instant,
@@ -110,8 +112,8 @@ impl Association {
         }
     }
 
-    /// A heartbeat of the peer was answered where it came from. If that path does not bring the
-    /// answer back, as the peer or we have found out, another one may.
+    /// Answers a heartbeat of the peer on other paths too. The answer on its own path may be lost:
+    /// the peer repeats the heartbeat, or this end doubts the path.
     pub(crate) fn answer_elsewhere(&mut self, now: Instant, asked_on: PathId, info: &Bytes) {
         if !self.policies.in_doubt.answered_elsewhere {
             return;
@@ -126,7 +128,7 @@ impl Association {
         let in_doubt = is_doubtful(p);
         let is_asking = p.probing.is_asking();
         if is_repeated && !in_doubt && !is_asking && now - p.liveness.last_active >= within / 2 {
-            // Then it is no way for SACKs either.
+            // If the answers do not arrive, SACKs would not either.
             self.probe_now(now, asked_on);
         }
         let is_early =
@@ -143,8 +145,8 @@ impl Association {
         }
     }
 
-    /// The path for a SACK that was to take `chosen`: another one if that does not work, and that
-    /// does.
+    /// The path for a SACK that was to take `chosen`: another path if `chosen` does not work and
+    /// the other one does.
     pub(crate) fn working_sack_path(&self, chosen: PathId) -> PathId {
         let works = |p: &&Path| is_known(p) && !is_doubtful(p);
         if !self.policies.in_doubt.answered_elsewhere
@@ -157,8 +159,8 @@ impl Association {
         others.min_by_key(|p| p.rto.srtt()).map_or(chosen, |p| p.id)
     }
 
-    /// Where a chunk goes that answers one from there: elsewhere, if that path does not bring it
-    /// back.
+    /// The address pair for an answer to a chunk that came from `to`: another path's, if that path
+    /// does not bring answers back.
     pub(crate) fn working_way_to(&self, to: AddressPair) -> AddressPair {
         if !self.policies.in_doubt.answered_elsewhere {
             return to;
@@ -168,12 +170,12 @@ impl Association {
     }
 }
 
-/// The path is verified, and its address is here.
+/// True if the path is verified and its local address exists.
 pub(crate) fn is_known(p: &Path) -> bool {
     p.liveness.state != PathState::Unconfirmed && !p.liveness.is_away()
 }
 
-/// The path has failed, or has timed out since it last proved to work.
+/// True if the path has failed, or has timed out since it last proved to work.
 fn is_doubtful(p: &Path) -> bool {
     p.liveness.state != PathState::Active || p.liveness.error_count > 0
 }

@@ -19,21 +19,21 @@ pub(crate) enum TimeoutCause {
 
 /// An expiry of T3-rtx.
 struct Expiry {
-    /// The timer watches what waits for retransmission, too, or all that is outstanding is lost.
+    /// True if the timer also watches waiting chunks, or if all that is outstanding is lost.
     covers_all: bool,
-    /// The peer answers that its window is closed.
+    /// True if the peer answers that its window is closed.
     says_closed: bool,
-    /// A heartbeat was lost since, which has counted the failure.
+    /// True if a lost heartbeat has already counted this failure.
     is_counted: bool,
-    /// The path has answered a heartbeat since the data was sent.
+    /// True if the path has answered a heartbeat since the data was sent.
     is_unheeded: bool,
-    /// Number of transmissions that were marked.
+    /// Number of chunks that were marked.
     marked: usize,
-    /// The last of them, in the order of all transmissions of the association.
+    /// Order of the last of them.
     latest: u64,
 }
 
-/// How often data is sent again on paths that work before the peer is taken to leave it unheeded.
+/// How often data is retransmitted on working paths before the RTO doubles for an unheeding peer.
 const REPEATS_BEFORE_BACK_OFF: u32 = 3;
 
 impl Association {
@@ -44,20 +44,20 @@ impl Association {
                 Timer::Assoc(AssocTimer::T1) => self.on_t1(now),
                 Timer::Assoc(AssocTimer::T2) => self.on_t2(now),
                 Timer::Assoc(AssocTimer::T5) => self.on_t5(),
-                // The SACK is due now; output sees it.
+                // The SACK is due now; `output` sends it.
                 Timer::Assoc(AssocTimer::Sack) => {}
                 Timer::Assoc(AssocTimer::GiveUp) => self.on_no_usable_path(now),
                 Timer::Assoc(AssocTimer::Review) => self.review_paths(now),
                 Timer::Assoc(AssocTimer::Keys) => self.on_key_timer(now),
                 Timer::Assoc(AssocTimer::Trial) => self.on_trial_timer(now),
-                // Output asks again which paths are too dear.
+                // `output` asks again which paths are too dear.
                 Timer::Assoc(AssocTimer::Ranks) => {}
                 // Output looks for a chunk to copy.
                 Timer::Assoc(AssocTimer::Copy) => {}
                 Timer::Path(path, PathTimer::T3Rtx) => self.on_t3(now, path),
                 Timer::Path(path, PathTimer::Heartbeat) => self.on_heartbeat_timer(now, path),
                 Timer::Path(path, PathTimer::TailLossProbe) => self.on_tail_loss_probe(now, path),
-                // The pacer has tokens; output uses them.
+                // The pacer has tokens again; `output` uses them.
                 Timer::Path(_, PathTimer::Pacing) => {}
                 Timer::Path(path, PathTimer::Silence) => self.on_silence(now, path),
                 Timer::Path(path, PathTimer::Pmtu) => self.on_size_timer(now, path),
@@ -107,22 +107,22 @@ impl Association {
         // E4: the timer of what is sent again.
         self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
         if covers_all {
-            // What waits now is covered again from the next SACK on.
+            // The chunks that wait are watched again from the next SACK on.
             self.timers.stop(Timer::Path(id, PathTimer::T3Rtx));
         } else {
             self.renew_t3(now, id, true);
         }
     }
 
-    /// Lets T3-rtx run on, if the chunk that it was started for was marked by missing reports and
-    /// left the path. The next chunk has an RTO of its own, or a burst of losses would look like a
-    /// path that is silent. True if so.
+    /// Lets T3-rtx run on if missing reports have marked the chunk that it was started for. The
+    /// next chunk gets an RTO of its own; otherwise a burst of losses would look like a silent
+    /// path. True if T3-rtx runs on.
     fn put_off_t3(&mut self, now: Instant, id: PathId) -> bool {
         let earliest = self.out.earliest_sent_once(id);
         let Some(p) = self.paths.get_mut(id) else { return true };
         p.liveness.was_carried = false;
-        // Only while no timeout is counted: RTO backs off with lost heartbeats, too, and would run
-        // ahead of a chunk that an earlier expiry has spared.
+        // Only while no timeout is counted: lost heartbeats back off the RTO, too, which would then
+        // exceed the age of a chunk that an earlier expiry has spared.
         let watches_earliest = self.recovery.rules.t3.watches == T3Watches::EarliestSent;
         if p.liveness.error_count > 0 || !watches_earliest {
             return false;
@@ -136,7 +136,7 @@ impl Association {
         }
     }
 
-    /// Counts the expiry, and renews what is counted for each.
+    /// Counts the expiry, and renews the burst and the decay of the window.
     fn note_expiry(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get_mut(id) else { return };
         self.recovery.bursts.renew(&mut p.flow.burst);
@@ -146,8 +146,7 @@ impl Association {
         p.counters.t3_expired(now, p.liveness.last_active);
     }
 
-    /// E3: marks what is outstanding on the path for retransmission. What is known of it before
-    /// tells how the timeout counts.
+    /// E3: marks the chunks outstanding on the path. Collects first how the timeout is to count.
     fn mark_expired(
         &mut self,
         now: Instant,
@@ -155,9 +154,9 @@ impl Association {
         is_pipe_lost: bool,
         covers_all: bool,
     ) -> Expiry {
-        // RFC 9260 §6.1, A: a peer whose window is closed, and who says so, is not unreachable. It
-        // speaks of probes: what the peer has no room for. Chunks missing below what it has are
-        // lost on the way.
+        // RFC 9260 §6.1, A: a peer that reports a closed window is not unreachable. The rule is for
+        // window probes, which the peer has no room for. Chunks missing below the highest TSN that
+        // it has are lost on the way.
         let is_closed =
             self.peer_window.is_closed() && self.out.is_beyond_received(id) && !is_pipe_lost;
         let says_closed = is_closed && self.peer_window.take_answer();
@@ -184,8 +183,8 @@ impl Association {
         }
     }
 
-    /// E1: cuts the window (RFC 9260 §7.2.3). Chunks that an earlier expiry spared belong to the
-    /// flight it has cut the window for.
+    /// E1: cuts the window (RFC 9260 §7.2.3). Chunks that an earlier expiry spared belong to its
+    /// flight, so they cut no second time.
     fn cut_after_timeout(&mut self, id: PathId, expiry: &Expiry) {
         let last_order = self.out.last_order();
         let Some(p) = self.paths.get_mut(id) else { return };
@@ -231,7 +230,8 @@ impl Association {
         }
         let flight_size = self.out.flight_size(id);
         let view = p.view(InUse { flight_size, ..InUse::default() });
-        // §5.4: an unverified path stays so, whose address this may be.
+        // RFC 9260 §5.4: an unverified path keeps its state, because its address may be a
+        // stranger's.
         let verifies_first = self.recovery.rules.verifies_first;
         let may_fail = self.config.data_before_verification && !verifies_first;
         if p.liveness.state != PathState::Unconfirmed || may_fail {
@@ -242,7 +242,7 @@ impl Association {
         self.probe_doubtful(now);
         self.follow_rebinding(now, id);
         self.refresh_usable(now);
-        // §8.1: heartbeats lost on paths that are not needed say nothing of the peer.
+        // RFC 9260 §8.1: heartbeats lost on paths that are not needed prove nothing about the peer.
         let others_work =
             self.paths.iter().any(|p| p.liveness.state == PathState::Active && p.id != id);
         if cause == TimeoutCause::Heartbeat && others_work {
@@ -254,20 +254,21 @@ impl Association {
         }
     }
 
-    /// Data is sent again that the peer should have acknowledged: after it the path has answered a
-    /// heartbeat. Any new acknowledgement clears the count.
+    /// Counts a retransmission of data that the peer should have acknowledged, because the path has
+    /// since answered a heartbeat. Any new acknowledgement clears the count.
     pub(super) fn note_unheeded(&mut self) {
         self.unheeded = self.unheeded.saturating_add(1);
     }
 
-    /// The peer answers heartbeats and acknowledges nothing: repeating data sooner is of no use.
+    /// True if the peer answers heartbeats but acknowledges nothing, so that quicker
+    /// retransmissions are useless.
     pub(super) fn is_unheeded(&self) -> bool {
         self.unheeded >= REPEATS_BEFORE_BACK_OFF
     }
 
-    /// How long T3-rtx runs on a path: its RTO (RFC 9260 §6.3.2). While data is left unheeded it
-    /// doubles with each time that it is sent again, up to RTO.Max, for the answers to heartbeats
-    /// end the back-off of the RTO.
+    /// How long T3-rtx runs on a path: its RTO (RFC 9260 §6.3.2). If the peer acknowledges nothing,
+    /// it doubles with each retransmission, up to RTO.Max: answers to heartbeats would otherwise
+    /// end the back-off.
     pub(crate) fn t3_rtx(&self, p: &Path) -> Duration {
         let rto = p.rto.rto();
         if !self.is_unheeded() {
@@ -277,12 +278,12 @@ impl Association {
         rto.max((rto * (2 << doublings)).min(self.config.rto_max))
     }
 
-    /// An authentic packet of the peer came, with whatever in it: the peer is there. What it does
-    /// not answer may be under way still, or lost on the way to it, and it will tell if it hears
-    /// nothing of us.
+    /// Notes an authentic packet of the peer, whatever it carries: the peer exists. Its missing
+    /// answers may still be in flight, or our packets may be lost; the peer will notice if it hears
+    /// nothing from us.
     ///
-    /// RFC 9260 §8.1 counts timeouts until data or a heartbeat is acknowledged; that decides on
-    /// paths here, not on the peer.
+    /// RFC 9260 §8.1 counts timeouts until data or a heartbeat is acknowledged. Here that count
+    /// decides about paths, not about the peer.
     #[inline]
     pub(crate) fn peer_heard(&mut self, now: Instant) {
         self.error_count = 0;
@@ -290,7 +291,7 @@ impl Association {
         self.heard_while_shutting_down();
     }
 
-    /// For `association_timeout` no path was usable: gives up a peer that was silent for as long.
+    /// Gives up a peer that was silent for `association_timeout`, while no path was usable.
     fn on_no_usable_path(&mut self, now: Instant) {
         let limit = self.last_heard.zip(self.config.association_timeout);
         let until = limit.map(|(heard_at, after)| heard_at + after);
@@ -301,7 +302,7 @@ impl Association {
     }
 
     fn give_up(&mut self) {
-        // The peer may only be deaf: tell it (RFC 9260 §8.1).
+        // The peer may still hear us: tell it (RFC 9260 §8.1).
         self.push_abort(None);
         self.close(AssocClosed::PathsFailed);
     }
@@ -317,14 +318,13 @@ impl Association {
     fn set_tail_loss_probe(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get(id) else { return };
         let may_probe = p.liveness.state == PathState::Active && !p.flow.tail_probed;
-        // The first words may be lost before anything else was measured.
+        // The first packets may be lost before any other RTT was measured.
         let measured = p.rto.srtt().or(self.buffers.handshake_rtt());
         if !may_probe {
             return;
         }
         let Some(srtt) = measured else { return };
-        // RFC 8985 §7.2, for TCP: two round trips, and the peer's delay if a lone packet waits for
-        // it.
+        // RFC 8985 §7.2, for TCP: two RTTs, plus the peer's SACK delay if few chunks are in flight.
         let delayed = if self.out.chunks_in_flight(id) <= 2 {
             self.config.sack_delay
         } else {
@@ -336,8 +336,9 @@ impl Association {
         }
     }
 
-    /// Repeats the last chunks in flight once, as many as a packet holds, to draw a SACK that shows
-    /// what is missing. It is no sign of congestion, and T3-rtx keeps running.
+    /// Sends a tail-loss probe: repeats the last chunks in flight, as many as one packet holds, to
+    /// draw a SACK that shows what is missing. It is no sign of congestion, and T3-rtx keeps
+    /// running.
     fn on_tail_loss_probe(&mut self, now: Instant, id: PathId) {
         let Some(room) = self.paths.get(id).map(|p| p.size.pmdcs) else { return };
         let last = self.out.last_in_flight(id, room);

@@ -11,7 +11,8 @@ use crate::tx::Echo;
 /// The state of a sender and receiver of timestamps; both ends announced them.
 #[derive(Debug)]
 pub(crate) struct Timestamps {
-    /// Where our clock begins, so that it tells nobody how long this host has been up.
+    /// The origin of our clock. It is random, so that timestamps do not tell how long this host is
+    /// up.
     origin: u32,
     /// The timestamp of the first packet with DATA since the last SACK.
     to_echo: Option<u32>,
@@ -22,8 +23,8 @@ impl Timestamps {
         Timestamps { origin: rng.next_u32(), to_echo: None }
     }
 
-    /// Takes note of a packet with DATA. A SACK that answers several echoes the first, so that the
-    /// delay of the SACK counts in the RTT, as it does without timestamps.
+    /// Takes note of a packet with DATA. A SACK for several packets echoes the first one's
+    /// timestamp, so that the RTT contains the SACK delay, as without timestamps.
     pub(crate) fn received(&mut self, timestamp: u32) {
         self.to_echo.get_or_insert(timestamp);
     }
@@ -36,7 +37,7 @@ impl Timestamps {
 }
 
 impl Association {
-    /// How a SACK measures the RTT: by what it echoes, or without timestamps not by this.
+    /// The echo by which a SACK measures the RTT; `None` without timestamps.
     pub(crate) fn echo(&self, echo: Option<u32>) -> Option<Echo> {
         self.agreed.timestamps.as_ref().map(|ts| Echo::new(ts.origin, echo))
     }

@@ -28,21 +28,21 @@ pub(crate) enum Control {
 }
 
 impl Control {
-    /// It opens the association, and is never protected.
+    /// True if the chunk opens the association. Such chunks are never protected.
     fn is_of_handshake(&self) -> bool {
         matches!(self, Control::Init { .. } | Control::CookieEcho | Control::CookieAck { .. })
     }
 }
 
-/// The SCTP packet that fits the size with which every path begins, over IPv6 and UDP.
+/// The largest SCTP packet that fits [`BASE_MTU`](crate::path) over IPv6 and UDP.
 const BASE_PACKET: usize = sizes::IPV6_MIN_MTU - sizes::UDP_IPV6_HEADERS;
 
-/// Control chunks that may wait. More come only from a peer that floods us; they are dropped.
+/// Most control chunks that may wait. Only a peer that floods us draws more; they are dropped.
 pub(crate) const MAX_CONTROL: usize = 64;
 
 impl Association {
-    /// Writes the packet of a control chunk, with what may go beside it: causes and the first data
-    /// beside COOKIE ECHO, a heartbeat beside an answer.
+    /// Writes the packet of a control chunk and of what may travel with it: error causes and the
+    /// first data with COOKIE ECHO, a heartbeat with an answer.
     #[inline(never)]
     pub(super) fn control_packet(
         &mut self,
@@ -80,7 +80,7 @@ impl Association {
         Some(Transmit { may_fragment, ..Transmit::new(to.local, to.remote, len) })
     }
 
-    /// The way that a control chunk takes: an answer goes back where the question came from.
+    /// The address pair for a control chunk. An answer returns to where the question came from.
     fn address_of(&self, chunk: &Control) -> Option<AddressPair> {
         let on = match chunk {
             Control::CookieAck { to }
@@ -104,19 +104,19 @@ impl Association {
         header
     }
 
-    /// RFC 9260 §3.3.3: an INIT ACK without a tag is answered with our own.
+    /// True if the packet carries our own tag: for an INIT ACK without a tag (RFC 9260 §3.3.3).
     fn reflects_tag(&self, chunk: &Control) -> bool {
         matches!(chunk, Control::Abort { .. }) && self.ends.id.peer_tag == 0
     }
 
-    /// The largest SCTP packet on a path, or to an address that is none of our paths.
+    /// The largest SCTP packet on a path, or to an address that is on none of our paths.
     fn control_room(&self, path: Option<PathId>) -> usize {
         let p = path.and_then(|id| self.paths.get(id));
         p.map_or(self.config.mtu - sizes::UDP_IPV6_HEADERS, |p| p.size.max_packet)
     }
 
-    /// The largest packet for a control chunk. A peer's cookie may be long, and so may the list of
-    /// our addresses; IP fragments them.
+    /// The largest packet for a control chunk. A peer's cookie and the list of our addresses may be
+    /// long, so IP may fragment these packets.
     fn control_limit(&self, chunk: &Control, path: Option<PathId>) -> usize {
         let room = self.control_room(path);
         let joins = |id| self.paths.get(id).is_some_and(|p| self.may_join_cookie(p));
@@ -127,9 +127,9 @@ impl Association {
         }
     }
 
-    /// The heartbeat beside an answer, for a path that is to be verified: then the peer's answer
-    /// arrives before the data that it sends on the path it has just verified. COOKIE ACK goes to
-    /// an address that is not verified only together with one (RFC 9260 §5.4).
+    /// The heartbeat that travels with an answer, for a path to be verified: the peer's answer then
+    /// arrives before the data that it sends on the newly verified path. COOKIE ACK goes to an
+    /// unverified address only with a heartbeat (RFC 9260 §5.4).
     fn probe_beside(
         &mut self,
         now: Instant,
@@ -198,7 +198,7 @@ impl Association {
         }
     }
 
-    /// COOKIE ECHO leaves room for data in a packet for this path.
+    /// True if COOKIE ECHO leaves room for data in a packet for this path.
     fn may_join_cookie(&self, p: &Path) -> bool {
         let State::CookieEchoed { cookie, .. } = &self.state else { return false };
         let reports = matches!(self.control.front(), Some(Control::Error(_)));
@@ -207,8 +207,8 @@ impl Association {
         has_data && !reports && needs <= p.size.max_packet
     }
 
-    /// Adds the first data to COOKIE ECHO, as much as its packet has room for (RFC 9260 §5.1, C);
-    /// with a repeated cookie the same data again. Until the association is open T1 watches it, not
+    /// Adds the first data to COOKIE ECHO, as much as fits (RFC 9260 §5.1, C). A repeated cookie
+    /// carries the same data again. Until the association is open, T1 watches this data, not
     /// T3-rtx.
     fn push_first_data(&mut self, now: Instant, path: PathId, packet: &mut PacketBuilder<'_>) {
         if !self.paths.get(path).is_some_and(|p| self.may_join_cookie(p)) {
@@ -230,9 +230,9 @@ impl Association {
         self.queue.packet_ended();
     }
 
-    /// Queues ABORT, on every path that may carry data and instead of all other control chunks. It
-    /// is never repeated; and the peer's packets that still come are answered with an ABORT that
-    /// names no cause, which could overtake this one on another path.
+    /// Queues ABORT on every path that may carry data, and drops all other control chunks. It is
+    /// not repeated. Later packets of the peer draw an ABORT without a cause, which may overtake
+    /// this one on another path.
     pub(crate) fn push_abort(&mut self, cause: Option<ErrorCause>) {
         self.control.clear();
         let fallback = self.control_path();
@@ -245,14 +245,14 @@ impl Association {
         }
     }
 
-    /// Where control chunks go that answer nothing: the primary, or another path if it is not
-    /// usable.
+    /// The path for control chunks that answer nothing: the primary, or another one if the primary
+    /// is not usable.
     pub(crate) fn control_path(&self) -> PathId {
         let usable = |id: PathId| self.paths.get(id).is_some_and(|p| p.role.usable);
         if !self.state.is_open() || usable(self.primary) {
             return self.primary;
         }
-        // With data_before_verification a path may carry data that never works.
+        // With `data_before_verification` a usable path may never work.
         let usable = self.paths.iter().filter(|p| p.role.usable);
         let first =
             usable.min_by_key(|p| (p.liveness.state == PathState::Unconfirmed, p.role.rank, p.id));

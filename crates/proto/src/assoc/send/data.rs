@@ -56,8 +56,8 @@ impl Association {
         true
     }
 
-    /// Cuts the next fragment. With the last before a shutdown nothing follows that would draw the
-    /// SACK which the shutdown waits for: it asks for one at once (RFC 7053 §5.2, RFC 9260 §3.3.1).
+    /// Cuts the next fragment. The last one before a shutdown asks for a SACK at once, because no
+    /// later data would draw it, and the shutdown waits for it (RFC 7053 §5.2, RFC 9260 §3.3.1).
     #[inline]
     fn next_fragment(&mut self, limit: usize) -> Option<Fragment> {
         let mut fragment = self.queue.pop(limit)?;
@@ -82,7 +82,8 @@ impl Association {
         }
         let is_earliest = sent.path == path
             && self.out.earliest_order(path).is_none_or(|order| sent.order < order);
-        // Of several chunks that are lost at once only the first is; the forced packet carries it.
+        // Only the first of several chunks lost at once counts as earliest; the forced packet
+        // carries it.
         let by_tsn = self.recovery.rules.t3.watches == T3Watches::LowestTsn;
         let is_fast = sent.fast_retransmitted && self.recovery.past_cwnd.is_allowed();
         let restarts_t3 = is_earliest && is_fast && !by_tsn;
@@ -106,8 +107,8 @@ impl Association {
         true
     }
 
-    /// A chunk was sent again on `path`, which may have got a first one by it; it was the first of
-    /// the path that it `left` (RFC 2960 §6.1).
+    /// Restarts T3-rtx by the rules of RFC 2960 §6.1 after a chunk was sent again on `path`, where
+    /// it may now have the lowest TSN. `left` is the path on which it had the lowest TSN before.
     fn restart_t3_by_tsn(&mut self, now: Instant, tsn: Tsn, left: Option<PathId>, path: PathId) {
         let is_first = self.out.lowest_unacked(path) == Some(tsn);
         let is_lower = is_first && self.recovery.rules.t3.restarts_for_lower;
@@ -118,7 +119,7 @@ impl Association {
         }
     }
 
-    /// Books a packet with DATA.
+    /// Updates the state of a path after a packet with DATA.
     pub(super) fn after_data(&mut self, now: Instant, path: PathId, len: usize, before: usize) {
         let are_joint = self.recovery.bursts.are_joint();
         for p in self.paths.iter_mut().filter(|p| p.id == path || are_joint) {

@@ -12,8 +12,8 @@ use crate::assoc::Association;
 use crate::assoc::protect::protection::Protection;
 use crate::event::AssocClosed;
 
-/// A packet under construction: a [`PacketBuilder`], which knows nothing of protection, behind room
-/// for what will stand before its chunks. End with [`finish`](Self::finish) or
+/// A packet under construction. It leaves room before the chunks for the headers of protection, of
+/// which its [`PacketBuilder`] knows nothing. End with [`finish`](Self::finish) or
 /// [`discard`](Self::discard).
 #[must_use = "a packet is complete only after `finish`"]
 pub(crate) struct OutgoingPacket<'a> {
@@ -52,16 +52,15 @@ impl<'a> OutgoingPacket<'a> {
         OutgoingPacket { builder: PacketBuilder::new(out, header, max_len), is_sealed }
     }
 
-    /// Takes the packet back.
+    /// Removes the packet from the buffer.
     pub(crate) fn discard(self) {
         let (out, start) = self.builder.into_parts();
         out.truncate(start - if self.is_sealed { DTLS_CONTENT_OFFSET } else { 0 });
     }
 
-    /// Completes the packet; its length on the wire, in bytes.
+    /// Completes the packet. Returns its length on the wire, in bytes.
     ///
-    /// # Errors
-    /// If its keys may seal no more; the packet is then taken back.
+    /// # Errors If the keys may seal no more packets. The packet is then removed from the buffer.
     #[inline]
     pub(crate) fn finish(
         self,
@@ -105,8 +104,8 @@ impl<'a> OutgoingPacket<'a> {
 }
 
 impl Association {
-    /// Completes a packet; its length on the wire. `None` if it cannot be protected any more: that
-    /// ends the association.
+    /// Completes a packet. Returns its length on the wire, in bytes. `None` if it cannot be
+    /// protected any more, which ends the association.
     #[inline]
     pub(crate) fn finish(&mut self, packet: OutgoingPacket<'_>) -> Option<usize> {
         let checksum = self.config.checksum;
@@ -125,7 +124,7 @@ impl Association {
         self.close(AssocClosed::NotProtected { reason: reason.to_owned(), by_peer: false });
     }
 
-    /// Packets are sealed, if nothing says otherwise.
+    /// True if packets are sealed by default.
     #[inline]
     pub(crate) fn seals(&self) -> bool {
         self.protection.as_ref().is_some_and(|p| p.sealing.is_some())

@@ -1,5 +1,5 @@
-//! The one place that builds packets: SACKs and the chunks of [`choice`](super::choice) meet here
-//! once, after the control chunks of [`control`](super::control).
+//! The one place that builds data packets: SACKs and the chunks of [`choice`](super::choice) meet
+//! here, after the control chunks of [`control`](super::control).
 
 use manypath_wire::{PacketBuilder, Tsn};
 
@@ -10,7 +10,7 @@ use crate::datagram::Transmit;
 use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
-/// Bytes of one batch at most: what a UDP datagram can have, less what relays add to each packet.
+/// Most bytes of a batch: the length of a UDP datagram less the bytes that relays add to packets.
 const BATCH_BYTES: usize = 65_000;
 
 impl Association {
@@ -31,9 +31,9 @@ impl Association {
         if !self.state.is_open() {
             return None;
         }
-        // Before heartbeats: their answers bring data back to the path, which should have the right
-        // size.
-        // What the peer needs to have keys leaves first: it can open nothing before.
+        // Key messages leave first, since the peer can open nothing without keys. Size probes leave
+        // before heartbeats, because an answered heartbeat brings data back to the path, which then
+        // should have its right size.
         let probes = !self.queue.is_next_in_plain();
         if probes
             && self.size_search.may_owe_probe
@@ -81,7 +81,7 @@ impl Association {
         self.elect(now, chosen);
         let chosen = chosen.map(|id| self.working_sack_path(id));
         let chosen = chosen.map(|id| self.cheaper_sack_path(now, id));
-        // RFC 9260 §5.4: an address that is not verified gets none.
+        // RFC 9260 §5.4: no SACK goes to an unverified address.
         let verified = |id: &PathId| {
             self.paths.get(*id).is_some_and(|p| {
                 p.liveness.state != PathState::Unconfirmed || self.config.data_before_verification
@@ -90,7 +90,7 @@ impl Association {
         chosen.filter(verified).or(Some(self.control_path()))
     }
 
-    /// Packets for one path: `first` is the chunk that was chosen for it.
+    /// Writes packets for one path. `first` is the chunk chosen for the first packet.
     fn batch(
         &mut self,
         now: Instant,
@@ -103,10 +103,10 @@ impl Association {
         let p = self.paths.get(path)?;
         let (local, remote, overhead) = (p.local, p.remote, p.size.overhead);
         let max_packet = p.size.max_packet.max(first.map_or(0, |choice| self.needed(choice)));
-        // A chunk that was cut for larger packets cannot be cut again: it goes alone, in fragments
-        // (RFC 9260 §7.3).
+        // A chunk cut for larger packets cannot be cut again. It travels alone, and IP fragments
+        // its packet (RFC 9260 §7.3).
         let may_fragment = max_packet > p.size.max_packet;
-        // The system cuts a batch out of one datagram, which may not be longer than any.
+        // The system cuts a batch from one datagram, so a batch cannot be longer than a datagram.
         let most = (BATCH_BYTES / (max_packet + overhead)).min(max_segments).max(1);
         let is_single = may_fragment || self.may_send_in_plain();
         let max_segments = if is_single { 1 } else { most };
@@ -118,12 +118,13 @@ impl Association {
             if n == 0 {
                 segment_size = len;
             }
-            // Only the last of a batch may be shorter; and a small first one would make all small.
+            // Only the last packet of a batch may be shorter, and a small first packet would make
+            // all small.
             if len < segment_size || len.saturating_sub(overhead) < max_packet / 4 * 3 {
                 break;
             }
-            // A choice among lost chunks may draw a random number, also for a packet that does not
-            // come.
+            // Choosing among lost chunks may draw a random number, so choose even if no packet
+            // follows.
             if n + 1 >= max_segments && !self.out.may_have_marked() {
                 break;
             }
@@ -138,7 +139,7 @@ impl Association {
             .then_some(Transmit { may_fragment, ..Transmit::new(local, remote, segment_size) })
     }
 
-    /// Appends one packet for `path` of at most `limit` bytes; `None` if there is nothing for it.
+    /// Appends one packet of at most `limit` bytes for `path`; `None` if there is nothing to send.
     fn packet(
         &mut self,
         now: Instant,

@@ -1,5 +1,5 @@
-//! The peer's receive buffer: how much is free, probes while nothing is, and data that waits for
-//! room.
+//! The peer's receive buffer: its free room, probes while there is none, and data that waits for
+//! it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::tx::SackDigest;
 /// The peer's receive buffer, as far as we know it.
 #[derive(Debug, Default)]
 pub(crate) struct PeerWindow {
-    /// a_rwnd of the latest SACK, in bytes; at first that of INIT or INIT ACK.
+    /// a_rwnd of the latest SACK, in bytes; at first, of INIT or INIT ACK.
     a_rwnd: usize,
     /// The last chunk probed a zero window (RFC 9260 §6.1, rule A), and no SACK has acknowledged
     /// anything since.
@@ -23,7 +23,7 @@ pub(crate) struct PeerWindow {
 }
 
 impl PeerWindow {
-    /// The handshake says how much room there is.
+    /// Takes the a_rwnd of the handshake.
     pub(crate) fn begin(&mut self, a_rwnd: u32) {
         self.a_rwnd = a_rwnd as usize;
     }
@@ -32,12 +32,12 @@ impl PeerWindow {
         self.a_rwnd
     }
 
-    /// The same for a chunk or a configuration, which count in 32 bits.
+    /// The a_rwnd as a 32-bit number, for chunks and the configuration.
     pub(crate) fn a_rwnd_u32(&self) -> u32 {
         u32::try_from(self.a_rwnd).unwrap_or(u32::MAX)
     }
 
-    /// A SACK came in, and says what is in `digest`.
+    /// Takes the a_rwnd of a SACK with the facts in `digest`.
     pub(crate) fn on_sack(&mut self, sack: &Sack, digest: &SackDigest) {
         if !digest.stale {
             let most = if digest.cut_or_stale { self.a_rwnd } else { usize::MAX };
@@ -51,7 +51,7 @@ impl PeerWindow {
 
     // ---- Probes of a closed window ----
 
-    /// A chunk is sent although it does not fit. What arrived before it is no answer.
+    /// Notes that a chunk that does not fit is sent. Earlier SACKs do not answer it.
     pub(crate) fn probe(&mut self) {
         if !std::mem::replace(&mut self.is_probed, true) {
             self.is_answered = false;
@@ -62,17 +62,17 @@ impl PeerWindow {
         self.is_probed
     }
 
-    /// The window is probed, and the peer answers.
+    /// True if the window is being probed and the peer answers.
     pub(crate) fn is_probe_answered(&self) -> bool {
         self.is_probed && self.is_answered
     }
 
-    /// Nothing fits, as far as we know.
+    /// True if nothing fits, as far as we know.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_probed || self.a_rwnd == 0
     }
 
-    /// T3-rtx expired. True if a SACK arrived since it last did.
+    /// Takes the answer when T3-rtx expires. True if a SACK arrived since it last expired.
     pub(crate) fn take_answer(&mut self) -> bool {
         std::mem::take(&mut self.is_answered)
     }
@@ -89,7 +89,7 @@ impl PeerWindow {
         self.blocked_since
     }
 
-    /// Notes if data waits for the peer alone. Returns for how long it did, when that ends.
+    /// Notes if data waits for the peer alone. When that ends, returns how long it lasted.
     pub(super) fn note_blocked(&mut self, now: Instant, is_blocked: bool) -> Option<Duration> {
         match (is_blocked, self.blocked_since) {
             (true, None) => self.blocked_since = Some(now),
@@ -102,7 +102,7 @@ impl PeerWindow {
         None
     }
 
-    /// Nothing waits any more: the association has ended.
+    /// Ends the wait without counting it, because the association has ended.
     pub(crate) fn end_blocked(&mut self) {
         self.blocked_since = None;
     }

@@ -40,7 +40,8 @@ impl Association {
         self.paths.get(path).is_some_and(|p| has_room(p, &self.out, rules))
     }
 
-    /// The peer has room for the next chunk, or must be asked (RFC 9260 §6.1, A).
+    /// True if the peer has room for the next chunk, or its window must be probed (RFC 9260 §6.1,
+    /// A).
     pub(super) fn new_data_allowed(&self) -> bool {
         let Some(len) = self.queue.next_len(self.fragmentation_point()) else { return false };
         let unverified = |p: &Path| {
@@ -60,7 +61,7 @@ impl Association {
         len <= self.peer_rwnd() || self.out.is_empty()
     }
 
-    /// User bytes of the next chunk that the peer's receive buffer has room for (RFC 9260 §6.2.1, D
+    /// User bytes that the next chunk may have by the peer's receive buffer (RFC 9260 §6.2.1, D
     /// ii).
     #[inline]
     pub(crate) fn peer_rwnd(&self) -> usize {
@@ -71,7 +72,7 @@ impl Association {
         self.peer_window.a_rwnd().saturating_sub(in_use + next)
     }
 
-    /// Nothing can be sent: notes what it waits for.
+    /// Notes the reason why nothing can be sent.
     pub(super) fn wait_for_window(&mut self, now: Instant) {
         self.wait_for_copy(now);
         let waits = !self.queue.is_empty() || self.out.has_marked();
