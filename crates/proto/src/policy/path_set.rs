@@ -86,7 +86,7 @@ pub enum Decision {
         /// Why.
         why: RestoreReason,
     },
-    /// For a trial this path uses half of its window, and every other path all of it.
+    /// For a trial this path uses half of its window, and every other path its whole window.
     Throttle(Option<PathId>),
     /// A heartbeat shall measure it.
     Probe(PathId),
@@ -96,15 +96,15 @@ pub enum Decision {
 
 /// Decides which of the paths that work carry data.
 pub trait PathSet: std::fmt::Debug + Send {
-    /// Of [`Needs`], `bottlenecks`, `delays` and `review` are its own.
+    /// The needs of the path set: it decides `bottlenecks`, `delays` and `review` of [`Needs`].
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// A path exists from now on.
+    /// A path was added.
     fn added(&mut self, now: Instant, path: PathId);
 
-    /// A path is gone; another may get its number.
+    /// A path was removed. Another may get its id.
     fn removed(&mut self, path: PathId);
 
     /// The first DATA goes to a path.
@@ -131,16 +131,16 @@ pub trait PathSet: std::fmt::Debug + Send {
         Vec::new()
     }
 
-    /// A SACK shows that this many packets of a path have arrived, and that this many are lost.
+    /// A SACK shows how many packets of a path have arrived, and how many are lost.
     fn on_fates(&mut self, _path: PathId, _arrived: usize, _lost: usize) {}
 
-    /// A path's DATA, sent once, at `sent_at`, is acknowledged. True if
-    /// [`review_delays`](Self::review_delays) shall follow.
+    /// DATA sent once on a path, at `sent_at`, is acknowledged. True if
+    /// [`review_delays`](Self::review_delays) must follow.
     fn on_delay(&mut self, _now: Instant, _path: PathId, _sent_at: Instant) -> bool {
         false
     }
 
-    /// The delays say something new.
+    /// Decides by new evidence from delays.
     fn review_delays(&mut self, _cx: &mut PolicyCx<'_>, _now: Standings<'_>) -> Vec<Decision> {
         Vec::new()
     }

@@ -353,8 +353,7 @@ impl Association {
         p.flow.tail_probed = false;
         let has_failed =
             matches!(p.liveness.state, PathState::PotentiallyFailed | PathState::Inactive);
-        // Nor does it revive a path that timed out repeatedly and is probed: heartbeats decide
-        // there.
+        // A path that timed out repeatedly and is probed needs more proof, too.
         let is_asked = self.policies.in_doubt.probed_with_data && p.liveness.error_count > 1;
         let proof = if has_failed || is_asked { facts.latest } else { facts.latest_sent };
         if proof.is_some() && proof > p.liveness.doubted_order {

@@ -33,7 +33,8 @@ struct Expiry {
     latest: u64,
 }
 
-/// How often data is retransmitted on working paths before the RTO doubles for an unheeding peer.
+/// Retransmissions of unacknowledged data on paths that answer heartbeats, after which T3-rtx backs
+/// off.
 const REPEATS_BEFORE_BACK_OFF: u32 = 3;
 
 impl Association {

@@ -34,7 +34,8 @@ impl Control {
     }
 }
 
-/// The largest SCTP packet that fits [`BASE_MTU`](crate::path) over IPv6 and UDP.
+/// The largest SCTP packet over IPv6 and UDP in an IP packet of the size with which every path
+/// begins.
 const BASE_PACKET: usize = sizes::IPV6_MIN_MTU - sizes::UDP_IPV6_HEADERS;
 
 /// Most control chunks that may wait. Only a peer that floods us draws more; they are dropped.

@@ -7,7 +7,7 @@ use crate::params::Params;
 use crate::time::Instant;
 use crate::view::PathId;
 
-/// Every path carries data, but for those whose hops are known to be those of a better one.
+/// Every working path carries data, except paths whose hops a better path shares.
 #[derive(Debug)]
 pub struct All {
     members: Members,

@@ -5,12 +5,12 @@ use super::{Decision, SetAside, Standings};
 use crate::overlay::{BETA, Candidate, Choice, Route, disjoint, select};
 use crate::view::{PathId, PathState, RestoreReason, SuppressReason};
 
-/// The weight of the score of a path that is set aside, so that it is behind those that carry data.
+/// Factor of the score of a path that is set aside. It ranks such paths behind all paths in use.
 const AFTER_ALL_IN_USE: f64 = 1e-30;
 
 impl Members {
-    /// Sets paths aside that share their hops with a better one which works, and brings those back
-    /// that do not.
+    /// Sets aside working paths that share their hops with a better one, and restores those that no
+    /// longer do.
     pub(super) fn keep_disjoint(&mut self, now: Standings<'_>, made: &mut Vec<Decision>) {
         if self.knows_no_hops() {
             return;
@@ -42,8 +42,8 @@ impl Members {
         }
     }
 
-    /// Candidates that overlap with others and are used nevertheless, the best first, so that
-    /// `paths_min` are used.
+    /// Candidates to use although they overlap with others, the best first, so that `paths_min`
+    /// paths are used.
     fn kept_all_the_same(&self, candidates: &[Candidate], choices: &[Choice]) -> Vec<usize> {
         let overlaps = |index: &usize| matches!(choices[*index], Choice::Overlaps { .. });
         let mut over: Vec<usize> = (0..choices.len()).filter(overlaps).collect();
@@ -52,7 +52,7 @@ impl Members {
         over
     }
 
-    /// The path has not too many hops in common with any that may carry data.
+    /// True if the path shares few enough hops with every path that may carry data.
     pub(super) fn is_disjoint_from_used(&self, now: Standings<'_>, path: PathId) -> bool {
         let Some(route) = self.route(path).filter(|route| !route.hops.is_empty()) else {
             return true;

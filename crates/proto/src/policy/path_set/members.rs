@@ -7,12 +7,12 @@ use crate::overlay::Route;
 use crate::time::Instant;
 use crate::view::{PathId, PathState, RestoreReason, SuppressReason, score};
 
-/// The time after which a path is tried again doubles so often at most.
+/// Most doublings of the time after which a path is tried again.
 const RETRY_DOUBLINGS: u32 = 4;
-/// Chunks that make a loss rate.
+/// Fewest chunks that give a loss rate.
 const SENT_MIN: u64 = 100;
 
-/// The counters of a path when the paths were compared.
+/// The counters of a path at a review.
 #[derive(Copy, Clone, Debug)]
 struct Mark {
     at: Instant,
@@ -32,8 +32,7 @@ impl Mark {
 struct Aside {
     reason: SuppressReason,
     since: Instant,
-    /// The loss rate that was last known. That of a spare becomes less with time, so that it is
-    /// tried again.
+    /// The last known loss rate. A spare's falls with time, so that it is tried again.
     loss_rate: f64,
 }
 
@@ -41,21 +40,21 @@ struct Aside {
 struct Member {
     aside: Option<Aside>,
     route: Route,
-    /// How often it was found to share a bottleneck.
+    /// How often the path was found to share a bottleneck.
     shared: u32,
-    /// Since when it may carry data without a break.
+    /// When the path last began to carry data.
     in_use_since: Instant,
-    /// At the review before the last, and at the last.
+    /// The counters at the review before the last, and at the last.
     reviewed: [Mark; 2],
 }
 
-/// The paths by number, and how many of them must carry data.
+/// The paths by id, and the number of them that must carry data.
 #[derive(Debug)]
 pub(super) struct Members {
     of: Vec<Option<Member>>,
-    /// As many paths carry data as this, if they work (`paths_min`).
+    /// The number of paths that carry data in any case, if they work (`paths_min`).
     least: usize,
-    /// A path that was set aside stays so for at least this time if others carry data.
+    /// Shortest time for which a path stays set aside while others carry data.
     rest: Duration,
 }
 
@@ -102,7 +101,7 @@ impl Members {
         self.get(path).map(|member| &member.route)
     }
 
-    /// No route is known, and no path set aside for its hops.
+    /// True if no route is known, and no path is set aside for its hops.
     pub(super) fn knows_no_hops(&self) -> bool {
         let mut members = self.of.iter().flatten();
         let is_for_hops = |aside: Aside| aside.reason == SuppressReason::SharesHops;
@@ -140,13 +139,14 @@ impl Members {
         paths.iter().filter(move |p| p.state == PathState::Active && !self.is_aside(p.id))
     }
 
-    /// The path may carry data now.
+    /// True if the path may carry data now.
     pub(super) fn is_in_use(&self, p: &Standing) -> bool {
         p.state == PathState::Active && !p.is_away && !self.is_aside(p.id)
     }
 
-    /// The loss rate since the review before the last; if too few chunks were sent since then, of
-    /// all; of a path that is set aside, the one known when that began.
+    /// The loss rate of a path. It is measured since the review before the last, or if too few
+    /// chunks were sent since then, over the life of the path. For a path that is set aside it is
+    /// the rate known when that began.
     fn loss_rate(&self, p: &Standing) -> f64 {
         let Some(member) = self.get(p.id) else { return p.loss_rate };
         let before = member.reviewed[0];
@@ -158,7 +158,7 @@ impl Members {
         }
     }
 
-    /// The expected rate of the path in packets per second, by that loss rate.
+    /// The expected rate of the path in packets per second, by its loss rate.
     pub(super) fn score(&self, p: &Standing) -> f64 {
         score(p.srtt, self.loss_rate(p))
     }
@@ -168,8 +168,8 @@ impl Members {
         self.rate_since(now, path, 0)
     }
 
-    /// User bytes acknowledged per second since the last review, if the path was in use all the
-    /// time since then.
+    /// User bytes acknowledged per second since the last review; `None` unless the path was in use
+    /// for all that time.
     pub(super) fn throughput_of_used(&self, now: Standings<'_>, p: &Standing) -> Option<f64> {
         let member = self.get(p.id)?;
         let was_used = self.is_in_use(p) && member.in_use_since <= member.reviewed[1].at;
@@ -183,7 +183,7 @@ impl Members {
         if elapsed > 0.0 { (p.acked_bytes - since.acked_bytes) as f64 / elapsed } else { 0.0 }
     }
 
-    /// A path carries no more data.
+    /// Sets a path aside: it carries no more data.
     pub(super) fn set_aside(
         &mut self,
         now: Standings<'_>,
@@ -199,8 +199,8 @@ impl Members {
         made.push(Decision::Suppress { path, why });
     }
 
-    /// A working path shared a bottleneck, and that was long ago: after `retry` at first, after
-    /// twice as long each time it is found again.
+    /// True if a path that shared a bottleneck may be tried again: after `retry` the first time,
+    /// and twice as long each further time.
     pub(super) fn is_due_again(&self, now: Standings<'_>, p: &Standing, retry: Duration) -> bool {
         let Some(member) = self.get(p.id) else { return false };
         let wait = retry * (1 << member.shared.saturating_sub(1).min(RETRY_DOUBLINGS));
@@ -210,7 +210,7 @@ impl Members {
             })
     }
 
-    /// A path carries data again.
+    /// Lets a path carry data again.
     pub(super) fn restore(
         &mut self,
         now: Standings<'_>,
@@ -224,8 +224,8 @@ impl Members {
         made.push(Decision::Restore { path, why });
     }
 
-    /// Brings paths back while fewer than `paths_min` carry data: the best first. If others do, a
-    /// path is left alone for one review interval.
+    /// Restores paths while fewer than `paths_min` carry data, the best first. While others carry
+    /// data, a path that was just set aside rests for one review interval.
     pub(super) fn restore_if_few(&mut self, now: Standings<'_>, made: &mut Vec<Decision>) {
         if !self.is_any_aside() {
             return;
@@ -240,7 +240,7 @@ impl Members {
         }
     }
 
-    /// The working path with the best score among those set aside. Unless it is urgent, a path that
+    /// The working path with the best score among those set aside. Unless `is_urgent`, a path that
     /// shares its hops with a path in use does not count.
     pub(super) fn best_aside(&self, now: Standings<'_>, is_urgent: bool) -> Option<(PathId, f64)> {
         let may_return = |p: &&Standing| {
@@ -253,7 +253,7 @@ impl Members {
         self.best_of(disjoint)
     }
 
-    /// The one of these paths with the best score; the earlier of equal ones.
+    /// The path with the best score; the earlier of equal ones.
     pub(super) fn best_of<'a>(
         &self,
         paths: impl Iterator<Item = &'a Standing>,
@@ -261,7 +261,7 @@ impl Members {
         paths.map(|p| (p.id, self.score(p))).max_by(|a, b| worse_first(*a, *b))
     }
 
-    /// The one of these paths with the worst score; the later of equal ones.
+    /// The path with the worst score; the later of equal ones.
     pub(super) fn worst_of<'a>(
         &self,
         paths: impl Iterator<Item = &'a Standing>,
@@ -269,7 +269,7 @@ impl Members {
         paths.map(|p| (p.id, self.score(p))).min_by(|a, b| worse_first(*a, *b))
     }
 
-    /// The paths were compared. What is known of spares counts less with each review.
+    /// Ends a review: notes the counters, and lowers the loss rates known of spares.
     pub(super) fn end_review(&mut self, now: Standings<'_>) {
         for p in now.paths {
             let Some(member) = self.get_mut(p.id) else { continue };
@@ -282,7 +282,7 @@ impl Members {
     }
 }
 
-/// By score; of equal ones the later path is worse.
+/// Orders by score, the worst first; of equal ones the later path is worse.
 fn worse_first(a: (PathId, f64), b: (PathId, f64)) -> std::cmp::Ordering {
     a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))
 }

@@ -29,7 +29,7 @@ pub struct Mtcp {
     suppress_below: Option<f64>,
     review: Option<Duration>,
     gain: f64,
-    /// A path that shared a bottleneck is tried again after this time at first.
+    /// The time after which a path that shared a bottleneck is first tried again.
     retry: Option<Duration>,
 }
 
@@ -62,7 +62,7 @@ impl Mtcp {
         }
     }
 
-    /// Forgets what was found of a path together with others.
+    /// Forgets the evidence on pairs with this path.
     fn forget_pairs(&mut self, path: PathId) {
         self.evidence.retain(|known| known.paths.0 != path && known.paths.1 != path);
     }
@@ -75,7 +75,7 @@ impl Mtcp {
         self.follow(now.now, &made[before..]);
     }
 
-    /// Sets a path aside, and lets the others settle.
+    /// Sets a path aside, and lets the path set settle again.
     fn suppress(
         &mut self,
         now: Standings<'_>,
@@ -113,7 +113,7 @@ impl Mtcp {
         }
     }
 
-    /// Keeps what a detector found. Of two paths that share a bottleneck the slower one goes.
+    /// Stores what a detector found. If two paths share a bottleneck, the slower one is set aside.
     pub(super) fn judge(
         &mut self,
         now: Standings<'_>,
@@ -167,7 +167,7 @@ impl Mtcp {
         }
     }
 
-    /// Uses paths again that shared a bottleneck long ago. What was found of them is forgotten.
+    /// Restores paths that shared a bottleneck long ago, and forgets the evidence on them.
     fn try_again(&mut self, now: Standings<'_>, made: &mut Vec<Decision>) {
         let Some(retry) = self.retry else { return };
         let before = made.len();
@@ -182,7 +182,7 @@ impl Mtcp {
         }
     }
 
-    /// Brings a path back that promises much more than the worst in use.
+    /// Restores a path that promises much more than the worst in use.
     fn add_better(&mut self, now: Standings<'_>, made: &mut Vec<Decision>) {
         let used = now.paths.iter().filter(|p| self.members.is_in_use(p));
         let worst = used.map(|p| self.members.score(p)).reduce(f64::min);
@@ -191,7 +191,7 @@ impl Mtcp {
         {
             let before = made.len();
             if let Some(most) = self.most {
-                // Its place: what it promises is not yet what it does.
+                // Make room for it first, because its promise is not yet a measurement.
                 self.leave_at_most(now, most - 1, made);
             }
             self.members.restore(now, best, RestoreReason::Better, made);
@@ -236,7 +236,7 @@ impl PathSet for Mtcp {
         made
     }
 
-    /// Paths that are too slow go, unused ones that promise more come.
+    /// Sets aside paths that are too slow, and restores unused ones that promise more.
     fn review(&mut self, now: Standings<'_>) -> Vec<Decision> {
         let mut made = Vec::new();
         self.try_again(now, &mut made);
@@ -245,7 +245,7 @@ impl PathSet for Mtcp {
             self.add_better(now, &mut made);
         }
         self.members.end_review(now);
-        // What is known of an unused path is kept up to date by probes.
+        // Probes keep the figures of unused paths up to date.
         let unused = now.paths.iter().filter(|p| self.members.is_aside(p.id) && !p.is_probed);
         made.extend(unused.map(|p| Decision::Probe(p.id)));
         made

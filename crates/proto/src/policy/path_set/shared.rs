@@ -1,5 +1,5 @@
-//! Paths that share a bottleneck: beside other flows, an association would take several shares of
-//! it.
+//! Paths that share a bottleneck. On them an association would take several shares of it, to the
+//! cost of other flows.
 
 mod chance;
 mod coincidence;
@@ -24,15 +24,15 @@ use crate::policy::{PolicyCx, registry};
 use crate::time::Instant;
 use crate::view::PathId;
 
-/// Sign by which a policy finds shared bottlenecks.
+/// The sign by which a policy finds shared bottlenecks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SharedSign {
     /// Fast retransmits of two paths that come together (mTCP paper, section 3.2).
     FastRetransmits,
-    /// Delays of two paths that change together.
+    /// Changes of delay that two paths have at the same times.
     Delays,
-    /// Statistics of delays and losses that are alike on two paths (RFC 8382).
+    /// Similar statistics of the delays and losses of two paths (RFC 8382).
     DelayStatistics,
 }
 
@@ -52,20 +52,20 @@ impl SharedSign {
 pub struct SharedEvidence {
     /// The two paths, the lower id first.
     pub paths: (PathId, PathId),
-    /// The sign that it was judged by.
+    /// The sign that was judged.
     pub sign: SharedSign,
-    /// How many of these signs were seen on each of them, in that order.
+    /// Number of these signs on each of the two paths.
     pub events: (u32, u32),
-    /// How many of them came on both paths together, each counted once.
+    /// Number of signs that came on both paths together; each counts once.
     pub matched: u32,
-    /// By how many seconds those of the second path come later, as that many match.
+    /// The lag of the second path's signs in seconds, at which that many match.
     pub lag_s: f64,
-    /// Above which ratio the bottleneck counts as shared (delta); of delay statistics, from which
-    /// on.
+    /// The ratio above which the bottleneck counts as shared (delta). For delay statistics,
+    /// equality is enough.
     pub threshold: f64,
-    /// Events that the path with fewer of them must have for a verdict: with
-    /// `shared_verdict = wait` in any case, with the others if all of them came together. `None` if
-    /// there are too many to tell coincidence from cause.
+    /// Signs that the path with fewer of them must have for a verdict. With `shared_verdict = wait`
+    /// this holds in any case, otherwise if all of them came together. `None` if chance explains
+    /// any number.
     pub needed: Option<u32>,
     /// A bound on the probability that this many come together by chance, 0 to 1.
     pub chance: f64,
@@ -77,7 +77,7 @@ pub struct SharedEvidence {
 impl Eq for SharedEvidence {}
 
 impl SharedEvidence {
-    /// The fraction of the events that came together, of the path with fewer of them: 0 to 1.
+    /// The share of the signs that came together, on the path with fewer of them: 0 to 1.
     pub fn ratio(&self) -> f64 {
         f64::from(self.matched) / f64::from(self.fewer().max(1))
     }
@@ -87,8 +87,8 @@ impl SharedEvidence {
         self.events.0.min(self.events.1)
     }
 
-    /// Grounds of the verdict, in words: the part after the colon of [`SharedEvidence`]'s own
-    /// sentence.
+    /// The grounds of the verdict in words: the part after the colon of the sentence that
+    /// [`SharedEvidence`] displays.
     pub fn grounds(&self) -> String {
         let (percent, enough) = (self.ratio() * 100.0, self.threshold * 100.0);
         let wait = match self.needed {
@@ -133,33 +133,33 @@ impl fmt::Display for SharedEvidence {
 
 /// Finds paths that share a bottleneck.
 pub trait SharedPolicy: std::fmt::Debug + Send {
-    /// A path carries data from now on: what was seen of it before counts no longer.
+    /// A path begins to carry data. Earlier signs on it no longer count.
     fn begin(&mut self, now: Instant, path: PathId);
 
     /// A path carries no data any more.
     fn end(&mut self, path: PathId);
 
-    /// A path enters fast retransmit. Returns what is now known of the pairs that it is in.
+    /// A path enters fast retransmit. Returns what is now known of the pairs with this path.
     fn on_fast_retransmit(&mut self, cx: &PolicyCx<'_>, path: PathId) -> Vec<SharedEvidence>;
 
-    /// False for a policy that never finds any.
+    /// False for a policy that looks for no shared bottlenecks.
     fn is_on(&self) -> bool {
         true
     }
 
-    /// True if delays are to be told by [`on_delay`](Self::on_delay). Asked once.
+    /// True if the policy needs [`on_delay`](Self::on_delay). The engine asks once.
     fn watches_delays(&self) -> bool {
         false
     }
 
-    /// A path's DATA, sent once, at `sent_at`, is acknowledged. True if [`review`](Self::review)
-    /// shall follow.
+    /// DATA sent once on a path, at `sent_at`, is acknowledged. True if [`review`](Self::review)
+    /// must follow.
     fn on_delay(&mut self, _now: Instant, _path: PathId, _sent_at: Instant) -> bool {
         false
     }
 
-    /// A SACK shows how many packets of a path have arrived, and how many are lost. Only if it
-    /// watches delays.
+    /// A SACK shows how many packets of a path have arrived, and how many are lost. Called for
+    /// policies that watch delays only.
     fn on_fates(&mut self, _path: PathId, _arrived: usize, _lost: usize) {}
 
     /// New evidence from the delays, for each pair of paths that has some.
@@ -167,8 +167,7 @@ pub trait SharedPolicy: std::fmt::Debug + Send {
         Vec::new()
     }
 
-    /// The path that is to use only half of its cwnd now, so that it is seen what changes on
-    /// others.
+    /// The path that must use only half of its cwnd now, to show the effect on other paths.
     fn tried(&self) -> Option<PathId> {
         None
     }

@@ -8,22 +8,22 @@ use crate::policy::PolicyCx;
 use crate::time::Instant;
 use crate::view::PathId;
 
-/// Fast retransmits that are remembered of a path; of more the latest count. The paper sets no
-/// bound; its longest run has about 300.
+/// Most fast retransmits remembered per path; only the latest count. The paper has no bound; its
+/// longest run has about 300.
 const EVENTS_MAX: usize = 512;
 
-/// Steps of the search for the lag, to each side, at most; a longer RTT makes longer steps.
+/// Most steps of the search for the lag, to each side. A longer RTT makes the steps longer.
 const STEPS_MAX: u32 = 24;
 
-/// When paths entered fast retransmit, and how many of two paths' times fit each other.
+/// Times at which paths entered fast retransmit, and the number that match on two paths.
 ///
-/// - The matching is one to one and as large as can be.
-/// - Paths of different latency: of all shifts of one sequence within one RTT, in steps of
-///   `shared_lag_step`, the one with the most matches counts.
-/// - The work for a pair of paths is at most 2 · 512 · (2 · 24 + 1) comparisons.
+/// - The matching is one to one and of maximum size.
+/// - For paths of different latency, one sequence is shifted by up to one RTT in steps of
+///   `shared_lag_step`. The shift with the most matches counts.
+/// - A pair of paths costs at most 2 · 512 · (2 · 24 + 1) comparisons.
 #[derive(Debug)]
 pub(super) struct FastRetransmits {
-    /// Less than this apart is together.
+    /// Two events match if they are less than this apart.
     interval: Duration,
     lag_step: Duration,
     /// By path; `None` for those that carry no data.
@@ -33,15 +33,15 @@ pub(super) struct FastRetransmits {
 /// The fast retransmits of a path.
 #[derive(Debug)]
 struct LossTimes {
-    /// The path carries data from then on.
+    /// When the path began to carry data.
     begun: Instant,
-    /// From when on they are all here.
+    /// The times are complete from here on.
     since: Instant,
     times: VecDeque<Instant>,
 }
 
 impl LossTimes {
-    /// Those from `since` on, in nanoseconds.
+    /// The times from `since` on, in nanoseconds.
     fn from(&self, since: Instant) -> Vec<i128> {
         let times = self.times.iter().filter(|&&at| at >= since);
         times.map(|at| i128::from(at.as_nanos())).collect()
@@ -53,15 +53,15 @@ impl LossTimes {
 pub(super) struct Coincidence {
     /// The two paths, the lower id first.
     pub(super) paths: (PathId, PathId),
-    /// How many each of them has, in that order, since both carry data.
+    /// Number of fast retransmits on each of the two paths, since both carry data.
     pub events: (u32, u32),
-    /// How many pairs of them are together, each in one pair at most.
+    /// Number of matching pairs; each event is in one pair at most.
     pub matched: u32,
-    /// By how many seconds those of the second path come later, as that many match.
+    /// The lag of the second path's events in seconds, at which that many match.
     pub lag_s: f64,
-    /// The time over which they were counted, in seconds; one interval at least.
+    /// The time over which events were counted, in seconds; at least one interval.
     pub elapsed_s: f64,
-    /// The longer of their smoothed RTTs, in seconds.
+    /// The longer of the two smoothed RTTs, in seconds.
     pub rtt_s: f64,
 }
 
@@ -71,13 +71,13 @@ impl Coincidence {
         self.events.0.min(self.events.1)
     }
 
-    /// Those of the path that has more, per second.
+    /// Events per second on the path that has more of them.
     pub(super) fn rate(&self) -> f64 {
         f64::from(self.events.0.max(self.events.1)) / self.elapsed_s
     }
 
-    /// Evidence before a rule has judged, with the ratio and the number of events that the rule
-    /// needs.
+    /// The evidence before a rule has judged it. `threshold` is the rule's ratio, `needed` its
+    /// number of events.
     pub(super) fn evidence(&self, threshold: f64, needed: Option<u32>) -> SharedEvidence {
         SharedEvidence {
             paths: self.paths,
@@ -94,12 +94,12 @@ impl Coincidence {
 }
 
 impl FastRetransmits {
-    /// Nothing seen yet.
+    /// No events yet.
     pub(super) fn new(interval: Duration, lag_step: Duration) -> FastRetransmits {
         FastRetransmits { interval, lag_step, seen: Vec::new() }
     }
 
-    /// A path carries data from now on: what was seen of it before counts no longer.
+    /// A path begins to carry data. Its earlier events no longer count.
     pub(super) fn begin(&mut self, now: Instant, path: PathId) {
         if self.seen.len() <= path.index() {
             self.seen.resize_with(path.index() + 1, || None);
@@ -121,7 +121,7 @@ impl FastRetransmits {
         Some((seen.begun, seen.times.back().copied()))
     }
 
-    /// The events of a path count from now on only.
+    /// Lets the events of a path count only from now on.
     pub(super) fn count_from(&mut self, now: Instant, path: PathId) {
         if let Some(Some(seen)) = self.seen.get_mut(path.index()) {
             seen.since = now;
@@ -141,7 +141,7 @@ impl FastRetransmits {
         true
     }
 
-    /// Compares a path with each other one, as far as there is something to compare.
+    /// Compares a path with each other path, as far as both have events.
     pub(super) fn pairs(&self, cx: &PolicyCx<'_>, path: PathId) -> Vec<Coincidence> {
         let srtt = |id| cx.path(id).and_then(|p| p.srtt).unwrap_or_default();
         let others = cx.paths.iter().map(|p| p.id).filter(|&id| id != path);
@@ -169,8 +169,8 @@ impl FastRetransmits {
         })
     }
 
-    /// The most matches at any lag of `t` behind `s` within one RTT, and that lag; of several the
-    /// one nearest to zero.
+    /// The lag of `t` behind `s`, at most one RTT, with the most matches; of equal ones, the lag
+    /// nearest to zero.
     fn best_match(&self, s: &[i128], t: &[i128], rtt: Duration) -> Best {
         let step = self.lag_step.max(rtt / STEPS_MAX).as_nanos() as i128;
         let (rtt, interval) = (rtt.as_nanos() as i128, self.interval.as_nanos() as i128);

@@ -1,4 +1,4 @@
-//! Changes of the delays of several paths around the same moments, for [`trial`](super::trial).
+//! Changes of several paths' delays around the same moments, for [`trial`](super::trial).
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,14 @@ use crate::view::PathId;
 const MOMENTS_MAX: usize = 32;
 /// Changes are alike if they differ by at most this part of the larger one.
 const ALIKE: f64 = 0.5;
-/// A smaller change says nothing, in seconds.
+/// Smaller changes are ignored, in seconds.
 pub(super) const CHANGE_MIN_S: f64 = 1e-3;
 /// Similar changes are ignored if chance alone makes them more likely than this.
 const CHANCE_MAX: f64 = 0.5;
-/// How often one of two paths alone must have sent less before its effect on the other's delay is
-/// judged.
+/// How often one path of a pair must have sent less on its own before its effect on the other one's
+/// delay is judged.
 const ALONE_MIN: u32 = 3;
-/// The other delay follows if it falls by all but this part.
+/// The other delay follows if its fall lacks at most this share of the path's own fall.
 const ALONE_SHARE: f64 = 1.0 / 3.0;
 
 /// Change of a path's delay around a moment.
@@ -30,7 +30,7 @@ pub(super) struct Change {
     pub(super) acted: bool,
 }
 
-/// By path.
+/// The changes around one moment, by path; `None` if not known.
 pub(super) type Changes = SmallVec<[Option<Change>; 8]>;
 
 /// The latest moments.
@@ -40,7 +40,7 @@ pub(super) struct DelayEvents {
 }
 
 impl DelayEvents {
-    /// One moment more.
+    /// Adds a moment.
     pub(super) fn note(&mut self, changes: Changes) {
         if self.kept.len() == MOMENTS_MAX {
             self.kept.pop_front();
@@ -57,7 +57,7 @@ impl DelayEvents {
         }
     }
 
-    /// Changes of two paths, at moments at which both are known.
+    /// The changes of two paths around the moments at which both are known.
     pub(super) fn compare(&self, pair: (PathId, PathId)) -> Compared {
         let (a, b) = pair;
         let of = |changes: &Changes, id: PathId| changes.get(id.index()).copied().flatten();
@@ -75,40 +75,40 @@ impl DelayEvents {
 #[derive(Debug)]
 pub(super) struct Compared {
     both: Vec<(Change, Change)>,
-    /// The median of changes without an action of the path: queues grow until something is lost.
+    /// Median change of a path that did not send less. Queues usually grow until something is lost.
     usual_s: f64,
 }
 
 /// How many changes of two paths were alike.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(super) struct Alike {
-    /// Moments that say something.
+    /// Moments that prove something.
     pub(super) moments: u32,
-    /// Of these, those at which both paths' delays changed alike.
+    /// Moments of these at which both delays changed alike.
     pub(super) alike: u32,
-    /// The probability of that by chance, mostly: geometric mean.
+    /// Typical probability that a moment's changes are alike by chance: geometric mean.
     pub(super) typical: f64,
-    /// How small the probability of this many is, see [`inverse_ratio`].
+    /// Chance of this many alike changes, see [`inverse_ratio`].
     pub(super) chance: f64,
 }
 
 impl Alike {
-    /// More often than by chance.
+    /// True if changes were alike more often than by chance.
     pub(super) fn is_frequent(&self) -> bool {
         f64::from(self.alike) / f64::from(self.moments) > self.typical
     }
 }
 
 impl Compared {
-    /// Counts changes that were alike. How likely that is by chance is told by the other path's
-    /// changes at other moments: a queue that grows steadily is like any other one.
+    /// Counts changes that were alike. The other path's changes at other moments show how likely
+    /// that is by chance: a steadily growing queue is like any other one.
     pub(super) fn alike(&self) -> Option<Alike> {
         let (mut moments, mut alike, mut log_likelihood, mut log_typical) = (0, 0, 0.0, 0.0);
         for (a, b) in &self.both {
             if self.size(*a, *b) < CHANGE_MIN_S {
                 continue;
             }
-            // Of the other moments; and one more, so that no chance is 0.
+            // The other path's changes at all other moments, plus one, so that no chance is 0.
             let alike_to_a =
                 self.both.iter().filter(|(_, other)| self.are_alike(*a, *other)).count();
             let is_alike = self.are_alike(*a, *b);
@@ -130,9 +130,9 @@ impl Compared {
         })
     }
 
-    /// True if the delay of one path falls when the other alone sends less. `None` as long as that
-    /// is not known. A moment counts if the delay of the path that sent less fell by at least
-    /// `fall_min_s`, in seconds beyond what is usual.
+    /// True if the delay of one path falls when only the other one sends less. `None` if not known
+    /// yet. A moment counts if the delay of the path that sent less fell by at least `fall_min_s`
+    /// seconds more than usual.
     pub(super) fn follows(&self, fall_min_s: f64) -> Option<bool> {
         let (mut moments, mut fell_s, mut alone_s) = (0, 0.0, 0.0);
         for (a, b) in &self.both {
@@ -152,7 +152,7 @@ impl Compared {
         (moments >= ALONE_MIN && fell_s > 0.0).then_some(alone_s <= fell_s * ALONE_SHARE)
     }
 
-    /// The larger of two changes, beyond what is usual.
+    /// The larger of two changes, less the usual one.
     fn size(&self, a: Change, b: Change) -> f64 {
         let beyond = |change: Change| (change.fell_s - self.usual_s).abs();
         beyond(a).max(beyond(b))

@@ -8,16 +8,16 @@ use std::time::Duration;
 pub(super) const N: usize = 50;
 /// M: base intervals over which delays are averaged (same section).
 pub(super) const M: usize = 30;
-/// F: of these the newest, which count alike; the weights of those before them decline (same
-/// section).
+/// F: the newest of these M intervals, which have equal weights. The weights of earlier ones
+/// decline (same section).
 const F: usize = 20;
-/// c_s: a lower skewness shows a bottleneck (same section).
+/// c_s: a skewness below this shows a bottleneck (same section).
 const C_S: f64 = 0.1;
-/// c_h: the same for a path that had one an interval ago (same section).
+/// c_h: the bound of the skewness for a path that had a bottleneck an interval ago (same section).
 const C_H: f64 = 0.3;
-/// p_v: by how many mean deviations the delay must cross its mean for that to count (same section).
+/// p_v: the delay crosses its mean only by more than this many mean deviations (same section).
 const P_V: f64 = 0.7;
-/// p_l: from this fraction of losses on they say something (same section).
+/// p_l: the least fraction of losses that is compared (same section).
 pub(super) const P_L: f64 = 0.1;
 
 /// Statistics of a path that RFC 8382 compares with those of another.
@@ -33,21 +33,21 @@ pub(super) struct Summary {
     pub(super) loss: f64,
 }
 
-/// Measured on one path since it carries data.
+/// The statistics of one path since it began to carry data.
 #[derive(Debug, Default)]
 pub(super) struct DelayStats {
-    /// The newest last, N at most.
+    /// The intervals that have ended, at most N; the newest is last.
     ended: VecDeque<Interval>,
     current: Interval,
-    /// `mean_delay` of the intervals that have ended, and the mean of the last with delays, in
+    /// The long-term mean delay (`mean_delay`) and the mean of the last interval with delays, in
     /// seconds.
     means: Option<(f64, f64)>,
-    /// The side of `mean_delay` on which the delay last was for sure.
+    /// The side of `mean_delay` on which the delay last clearly was; true is above.
     is_above: Option<bool>,
-    /// PB: it had a bottleneck at the end of the last interval.
+    /// PB: true if the path had a bottleneck at the end of the last interval.
     has_bottleneck: bool,
     summary: Summary,
-    /// Intervals with delays, in all.
+    /// Number of intervals with delays.
     measured: usize,
 }
 
@@ -56,13 +56,14 @@ pub(super) struct DelayStats {
 struct Interval {
     sum_s: f64,
     count: u64,
-    /// Of these delays, those that were compared with means: all, but for the first interval.
+    /// Delays that were compared with means: all but those of the first interval.
     compared: u64,
-    /// skew_base_T: delays below `mean_delay` less those above.
+    /// skew_base_T: the number of delays below `mean_delay` less the number above.
     skew: i64,
     /// var_base_T, in seconds: sum of the distances from the mean of the interval before.
     var_s: f64,
-    /// The path had a bottleneck when it began: its deviations count (RFC 8382, section 3.4.1).
+    /// The path had a bottleneck at the beginning of the interval, so its deviations count (RFC
+    /// 8382, section 3.4.1).
     var_counts: bool,
     has_crossed: bool,
     arrived: u64,
@@ -70,7 +71,7 @@ struct Interval {
 }
 
 impl DelayStats {
-    /// A packet took so long.
+    /// Adds the delay of a packet.
     pub(super) fn note(&mut self, delay: Duration) {
         let delay = delay.as_secs_f64();
         let now = &mut self.current;
@@ -89,7 +90,7 @@ impl DelayStats {
         self.current.lost += lost as u64;
     }
 
-    /// It was measured for long enough to be compared with others: for 2 M intervals (RFC 8382,
+    /// True if the path was measured for long enough to be compared: 2 M intervals (RFC 8382,
     /// section 3.3.2).
     pub(super) fn is_ready(&self) -> bool {
         self.measured >= 2 * M
@@ -136,8 +137,8 @@ impl DelayStats {
         self.means = long.and_then(|long| Some((long, mean.or(self.means.map(|m| m.1))?)));
     }
 
-    /// True if the mean of an interval is off the long-term one by more than `margin`, on the other
-    /// side of it than the last that was (RFC 8382, section 3.2.4).
+    /// True if an interval's mean is more than `margin` away from the long-term mean, on the other
+    /// side than at the last such interval (RFC 8382, section 3.2.4).
     fn crosses(&mut self, mean: f64, long: f64, margin: f64) -> bool {
         if !self.has_bottleneck || (mean - long).abs() <= margin {
             return false;
@@ -148,14 +149,13 @@ impl DelayStats {
 }
 
 impl Interval {
-    /// E_T, in seconds.
+    /// E_T, the mean delay of the interval in seconds.
     fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_s / self.count as f64)
     }
 }
 
-/// The weighted sum of values over that of what they were summed up from; `None` if that is
-/// nothing.
+/// The weighted mean of the sums; `None` without samples.
 fn mean_of(parts: impl Iterator<Item = (f64, u64, f64)>) -> Option<f64> {
     let add =
         |(sum, count), (value, of, weight)| (sum + weight * value, count + weight * of as f64);
@@ -163,8 +163,8 @@ fn mean_of(parts: impl Iterator<Item = (f64, u64, f64)>) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// Weights of the intervals, the newest first: alike for F, declining to 1 for the M-th (RFC 8382,
-/// section 3.5).
+/// Weights of the intervals, the newest first: equal for F intervals, then declining to 1 for the
+/// M-th (RFC 8382, section 3.5).
 fn weights() -> impl Iterator<Item = f64> {
     (1..=M).map(|age| (M - age.max(F) + 1) as f64)
 }

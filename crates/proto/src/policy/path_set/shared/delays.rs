@@ -1,5 +1,4 @@
-//! The delays of what was sent on a path, and how they change around a moment, for
-//! [`trial`](super::trial).
+//! The delays of data sent on a path and their change around a moment, for [`trial`](super::trial).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,18 +6,18 @@ use std::time::Duration;
 use super::delay_events::Change;
 use crate::time::Instant;
 
-/// Times around a moment, in RTTs: the delays of packets sent in the time before it are compared
-/// with those of packets sent in the time after. Between them half of a window leaves the queue,
-/// and packets of one path come as far as those of another one: half an RTT each.
+/// Times before and after a moment, in RTTs. The delays of packets sent in these two times are
+/// compared. The time between them lets half of a window leave the queue (half an RTT), and makes
+/// packets of different paths comparable (half an RTT).
 const BEFORE: (f64, f64) = (1.25, 0.5);
 const AFTER: (f64, f64) = (1.0, 1.75);
-/// Length of a moment in RTTs: before it, and after it until the packets sent are acknowledged.
+/// Length of a moment in RTTs: before it, and after it until its packets are acknowledged.
 pub(super) const BEGIN_RTTS: f64 = BEFORE.0;
 pub(super) const END_RTTS: f64 = AFTER.1 + 1.25;
-/// Means that are remembered, and how many there are to one RTT.
+/// Most mean delays remembered, and their number per RTT.
 const BINS_MAX: usize = 128;
 const BINS_PER_RTT: u32 = 8;
-/// Cuts of the window that are remembered.
+/// Most cuts of the window remembered.
 const CUTS_MAX: usize = 8;
 
 /// The delays of the last few RTTs.
@@ -53,7 +52,7 @@ impl Delays {
         }
     }
 
-    /// The path was found to send less.
+    /// Notes that the path sends less from now on.
     pub(super) fn note_cut(&mut self, now: Instant) {
         if self.cuts.len() == CUTS_MAX {
             self.cuts.pop_front();
@@ -67,13 +66,13 @@ impl Delays {
         let end = at + rtt.mul_f64(AFTER.1);
         let before = self.mean(begin, at.saturating_sub(rtt.mul_f64(BEFORE.1)))?;
         let after = self.mean(at + rtt.mul_f64(AFTER.0), end)?;
-        // A cut takes an RTT to be seen whole.
+        // The full effect of a cut takes an RTT to show.
         let from = begin.saturating_sub(rtt / 2);
         let acted = self.cuts.iter().any(|&cut| cut >= from && cut <= end);
         Some(Change { fell_s: before - after, acted })
     }
 
-    /// The mean delay of what was sent in a time, in seconds.
+    /// The mean delay of data sent in a period, in seconds.
     fn mean(&self, from: Instant, to: Instant) -> Option<f64> {
         let inside = self.bins.iter().filter(|bin| bin.begun >= from && bin.begun < to);
         let add = |(sum, count), bin: &Bin| (sum + bin.sum, count + bin.count);

@@ -11,25 +11,25 @@ use crate::view::PathId;
 /// Two paths share congestion if more than the share `delta` of the fast retransmits of one are at
 /// most `interval` from one of the other: ratio = match / min(m, n).
 ///
-/// It is judged by the rule that `shared_verdict` names. Two are of section 3.2.2, and the third is
-/// [another test](Sequential). With n the events of the path that has fewer, D the Kullback-Leibler
-/// divergence, and p = 2 interval / min(mean time between events), the probability with which one
-/// of them matches by chance, chance brings a ratio of at least r > p with a probability of at most
-/// exp(-n D(r || p)) (Chernoff).
+/// The rule that `shared_verdict` names decides. Two rules are those of section 3.2.2; the third is
+/// [another test](Sequential). Let n be the events of the path with fewer of them, D the
+/// Kullback-Leibler divergence, and p = 2 interval / min(mean time between events) the probability
+/// that an event matches by chance. Then chance brings a ratio of at least r > p with a probability
+/// of at most exp(-n D(r || p)) (Chernoff).
 ///
-/// - `measured`: the verdict needs that bound, at the ratio measured, to be zeta at most.
-/// - `wait`, the letter of the section: the verdict needs m = -ln(zeta) / D(delta || p) events,
-///   with which the bound at delta is zeta, whatever the ratio. That takes no less than 23 s with
-///   an interval of 200 ms, delta = 0.5 and zeta = 0.05; the section's own Table 5 begins at 3.2 s.
+/// - `measured`: the verdict needs a bound of at most zeta at the measured ratio.
+/// - `wait`, the letter of the section: the verdict needs m = -ln(zeta) / D(delta || p) events, for
+///   which the bound at delta is zeta, whatever the ratio. That takes at least 23 s with an
+///   interval of 200 ms, delta = 0.5 and zeta = 0.05; the section's own Table 5 begins at 3.2 s.
 ///
-/// The search for the lag makes chance matches likelier than the bound says.
+/// The search for the lag makes chance matches more likely than this bound.
 #[derive(Debug)]
 pub struct MtcpMatch {
     events: FastRetransmits,
     rule: Rule,
 }
 
-/// How the matches are judged.
+/// The rule for a verdict.
 #[derive(Copy, Clone, Debug)]
 enum Rule {
     Measured(Chernoff),
@@ -63,17 +63,17 @@ impl MtcpMatch {
 }
 
 impl Chernoff {
-    /// The evidence of the fast retransmits of two paths, by the bound at the measured ratio.
+    /// The evidence on two paths by the bound at the measured ratio.
     fn measured(&self, pair: &Coincidence) -> SharedEvidence {
         let p = self.by_chance(pair);
-        // The fewest: all of them match.
+        // The fewest events suffice if all of them match.
         let mut evidence = self.evidence(pair, events_needed(self.zeta, 1.0, p));
         let is_likely = evidence.ratio() > self.delta && evidence.chance <= self.zeta;
         evidence.is_shared = is_likely;
         evidence
     }
 
-    /// The same after the wait, which goes by the bound at delta.
+    /// The evidence on two paths by the bound at delta, after the wait.
     fn after_wait(&self, pair: &Coincidence) -> SharedEvidence {
         let needed = events_needed(self.zeta, self.delta, self.by_chance(pair));
         let mut evidence = self.evidence(pair, needed);
@@ -82,7 +82,8 @@ impl Chernoff {
         evidence
     }
 
-    /// p: about how likely an event has a match by chance; above 1 if events are very frequent.
+    /// p: the approximate probability that an event matches by chance; above 1 if events are very
+    /// frequent.
     fn by_chance(&self, pair: &Coincidence) -> f64 {
         2.0 * self.interval_s * pair.rate()
     }
@@ -98,8 +99,8 @@ impl Chernoff {
     }
 }
 
-/// m = -ln(zeta) / D(ratio || p), rounded up, at least one; `None` if p is not below that ratio,
-/// which then says nothing.
+/// m = -ln(zeta) / D(ratio || p), rounded up, at least 1; `None` if p is at least the ratio, which
+/// then proves nothing.
 fn events_needed(zeta: f64, ratio: f64, p: f64) -> Option<u32> {
     if p >= ratio {
         return None;

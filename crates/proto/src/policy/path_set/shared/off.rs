@@ -1,11 +1,11 @@
-//! Bottlenecks are not looked for.
+//! No search for shared bottlenecks.
 
 use super::{SharedEvidence, SharedPolicy};
 use crate::policy::PolicyCx;
 use crate::time::Instant;
 use crate::view::PathId;
 
-/// Each path is taken for independent of the others, as CMT does.
+/// Takes each path for independent of the others, as CMT does.
 #[derive(Debug, Default)]
 pub struct Off;
 

@@ -13,36 +13,34 @@ use crate::view::PathId;
 
 /// T: the base interval (RFC 8382, section 2.2).
 const T: Duration = Duration::from_millis(350);
-/// p_f, p_mad, p_s, p_d: by how much the statistics of paths with one bottleneck differ at most
-/// (same section).
+/// p_f, p_mad, p_s, p_d: the most by which the statistics of paths with one bottleneck differ (same
+/// section).
 const P_F: f64 = 0.1;
 const P_MAD: f64 = 0.1;
 const P_S: f64 = 0.15;
 const P_D: f64 = 0.1;
-/// Share of the latest intervals in which two paths must be in one group for a verdict, and the
-/// number of these intervals. 90 % is the example of RFC 8382, section 3.3.2; the number of
-/// intervals is ours.
+/// The share of the latest intervals in which two paths must be in one group for a verdict, and the
+/// number of these intervals. The 90 % are an example of RFC 8382, section 3.3.2; the number is
+/// ours.
 const STABLE: f64 = 0.9;
 const JUDGED: usize = 10;
 
 /// Paths share a bottleneck if the delays on them have the same shape, as RFC 8382 measures it for
 /// RTP media.
 ///
-/// Every T each path gets four statistics, of what was sent in the last M or N intervals; the paths
-/// with signs of a bottleneck are sorted by one statistic after the other, and divided where
-/// neighbours differ too much. Nothing has to happen on two paths at once, so paths of any latency
-/// can be compared.
+/// Every T each path gets four statistics of the data sent in the last M or N intervals. Paths with
+/// signs of a bottleneck are sorted by one statistic after the other, and divided where neighbours
+/// differ too much. No events need to coincide, so paths of any latency can be compared.
 ///
-/// The RFC takes the delay of each packet on its way there. Here it is the round-trip time of the
-/// newest chunk that a SACK acknowledges for a path. If all SACKs take one way back
-/// (`ack_path = primary`), what happens there is part of the delays of all paths alike; while it is
-/// small beside the queues on the ways there, differences of round-trip times are those of the ways
-/// there. Losses are the chunks that SACKs show missing.
+/// The RFC takes one-way delays. Here a delay is the RTT of the newest chunk that a SACK
+/// acknowledges on a path. If all SACKs take one path (`ack_path = primary`), its backward delay is
+/// part of all RTTs alike. While that varies little, differences between RTTs are those of the
+/// forward delays. Losses are chunks that SACKs show missing.
 #[derive(Debug, Default)]
 pub struct Rfc8382 {
     /// By path; `None` for those that carry no data.
     paths: Vec<Option<DelayStats>>,
-    /// When the interval ends.
+    /// When the current interval ends.
     ends: Instant,
     pairs: Vec<Pair>,
 }
@@ -51,12 +49,12 @@ pub struct Rfc8382 {
 #[derive(Debug)]
 struct Pair {
     paths: (PathId, PathId),
-    /// For each interval, true if they were in one group; the latest last.
+    /// For each of the latest intervals, true if both paths were in one group; the latest is last.
     together: VecDeque<bool>,
 }
 
 impl Rfc8382 {
-    /// No path carries data yet.
+    /// A detector while no path carries data.
     pub fn new() -> Rfc8382 {
         Rfc8382::default()
     }
@@ -65,7 +63,7 @@ impl Rfc8382 {
         self.paths.get_mut(path.index())?.as_mut()
     }
 
-    /// Paths that were measured for long enough.
+    /// Paths that were measured for long enough to be compared.
     fn ready(&self) -> impl Iterator<Item = (PathId, &DelayStats)> + Clone {
         let used = self.paths.iter().enumerate();
         let used = used.filter_map(|(index, stats)| Some((PathId(index as u8), stats.as_ref()?)));
@@ -110,8 +108,8 @@ fn groups(members: Vec<Member>) -> Vec<Vec<Member>> {
     divide(by_skew, |s| s.loss, |high, low| high <= P_L || high - low < P_D * high)
 }
 
-/// Sorts each group by a statistic, from high to low, and divides it between neighbours that are
-/// not alike.
+/// Sorts each group by a statistic, from high to low, and divides it where neighbours are not
+/// alike.
 fn divide(
     groups: Vec<Vec<Member>>,
     of: impl Fn(&Summary) -> f64,
@@ -162,7 +160,7 @@ impl SharedPolicy for Rfc8382 {
     fn on_delay(&mut self, now: Instant, path: PathId, sent_at: Instant) -> bool {
         let has_ended = now >= self.ends;
         if has_ended {
-            // Of what was before N intervals nothing is left.
+            // N intervals replace all earlier ones, so never end more at once.
             let ended = (now - self.ends).as_nanos() / T.as_nanos() + 1;
             let ended = ended.min(N as u128) as u32;
             for stats in self.paths.iter_mut().flatten() {

@@ -1,4 +1,4 @@
-//! A verdict as soon as the evidence suffices, instead of after a wait.
+//! A verdict as soon as the evidence suffices, without a fixed wait.
 
 use super::SharedEvidence;
 use super::chance::{inverse_ratio, log_likelihood, needed};
@@ -7,31 +7,32 @@ use crate::params::Params;
 use crate::policy::PolicyCx;
 use crate::view::PathId;
 
-/// RTTs after its first DATA during which the fast retransmits of a path do not count.
+/// Time after a path's first DATA during which its fast retransmits do not count, in RTTs.
 pub(super) const START_RTTS: u32 = 10;
 
 /// The matches of mTCP's section 3.2.1, tested after each fast retransmit.
 ///
-/// The paper waits for enough events that a ratio just above delta could not be chance. Most shared
-/// bottlenecks show a ratio far above it, which takes fewer events. With k of n matched, and p the
-/// probability that an event has another within the interval by chance, the statistic
+/// The paper waits for enough events that a ratio just above delta could not be chance. Most
+/// shared bottlenecks show a ratio far above delta, which takes fewer events. With k matches of n
+/// events, and p the probability that an event matches by chance, the statistic
 ///
 /// 1 / ((n + 1) · C(n, k) · p^k · (1 - p)^(n - k))
 ///
-/// is the likelihood of k matches if every probability of a match is as likely as any other, over
-/// that with p. For independent paths it reaches 1 / zeta *ever* with probability zeta at most
-/// (Ville's inequality), so it may be looked at after each event. The paths share a bottleneck if
-/// it does, and k / n is above delta and p.
+/// is the likelihood of k matches if every probability of a match is equally likely, over that with
+/// p. For independent paths it *ever* reaches 1 / zeta with a probability of at most zeta (Ville's
+/// inequality), so it may be tested after each event. The paths share a bottleneck if it reaches
+/// that, and k / n is above delta and above p.
 ///
-/// - Of events of one path less than `interval` apart the first counts: they are of one congestion.
-/// - p = 1 - exp(-2 · interval · events per second) of the path that has more.
+/// - Events of one path less than `interval` apart count as one, because they are of one
+///   congestion.
+/// - p = 1 - exp(-2 · interval · events per second), for the path with more events.
 /// - zeta is divided by 1 + RTT / interval, the number of lags tried that do not overlap.
-/// - Slow start ends with losses, and paths that start together have them together, shared or not:
-///   what comes within 10 RTTs does not count.
+/// - Slow start ends with losses, and paths that start together have them together, shared or not.
+///   So the first 10 RTTs do not count.
 ///
-/// Paths of the same rate, RTT and queue without other flows lose at the same times for ever if
-/// they began at the same time; no rule that knows only these times can tell them from paths with
-/// one bottleneck.
+/// Paths with the same rate, RTT and queue and without other flows lose at the same times for ever,
+/// if they began at the same time. No rule that knows only these times can tell them from paths
+/// with one bottleneck.
 #[derive(Copy, Clone, Debug)]
 pub struct Sequential {
     interval_s: f64,
@@ -49,7 +50,7 @@ impl Sequential {
         }
     }
 
-    /// True if a fast retransmit of a path is one more congestion.
+    /// True if a fast retransmit of a path counts as another congestion.
     pub(super) fn counts(
         &self,
         events: &mut FastRetransmits,

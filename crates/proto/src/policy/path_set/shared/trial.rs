@@ -1,5 +1,5 @@
-//! Shared bottlenecks by trial: now and then one path sends less for a moment, and the delays of
-//! all are watched. Not of a paper; `docs/mtcp.md` has the rule, and what it finds.
+//! Shared bottlenecks by trial: now and then one path sends less for a moment, while the delays of
+//! all paths are watched. The rule is ours; `docs/mtcp.md` describes it and its results.
 
 use std::time::Duration;
 
@@ -15,42 +15,41 @@ use crate::view::{PathId, PathState, PathView};
 
 /// RTTs for which a path uses half of its window.
 const TRIAL_RTTS: f64 = 2.25;
-/// RTTs from the moment without a trial to that with one, and from the end of that until queues are
-/// as usual again.
+/// RTTs from the moment without a trial to the moment with one, and RTTs after which queues are as
+/// usual again.
 const QUIET_RTTS: f64 = 3.0;
 const SETTLE_RTTS: f64 = 0.75;
-/// The pause between rounds is at least this part of the time since a path last began to carry
-/// data, so that trials become rare; the first value as long as something is open.
+/// Shortest pause between rounds, as a share of the time since a path last began to carry data, so
+/// that trials become rare. The first value holds while any pair is undecided.
 const PAUSE_SHARES: (f64, f64) = (0.02, 0.1);
-/// About four packets: the half of a smaller window is hardly one.
+/// Smallest window that is tried, in bytes: half of about four packets.
 const CWND_MIN: usize = 5600;
-/// As unlikely as this by chance, and paths whose delays change alike are tried even by
-/// [`Trial::of_alike`].
+/// Alike changes that chance explains with at most this probability make [`Trial::of_alike`] try
+/// the two paths.
 const DOUBT: f64 = 0.25;
-/// RTTs after which losses decide where delays have not told anything.
+/// RTTs after which losses decide if delays have shown nothing.
 const PATIENCE_RTTS: u32 = 60;
 
-/// Paths share a bottleneck if their delays change alike, also if only one of them sends less.
+/// Paths share a bottleneck if their delays change alike, even when only one of them sends less.
 ///
 /// Packets that pass one queue at the same time wait for the same time, whatever fills it. So the
-/// changes of two paths' delays are compared around moments of some RTTs each. The test is how
-/// probable it is that this many are alike by chance. Paths with queues of their own may look alike
-/// as well: they are loaded alike, or what they have in common is the way back. So there is an
-/// experiment in every second moment: a path uses half of its window for two RTTs. In a common
-/// queue the other's delay falls with its own; in two queues it does not. Losses that cut one
-/// window alone are experiments, too.
+/// changes of two paths' delays are compared around moments of some RTTs each. The test asks how
+/// probable this many alike changes are by chance. Paths with separate queues may look alike too,
+/// if their loads are alike or if they share the backward path. So every second moment is an
+/// experiment: one path uses half of its window for two RTTs. In a shared queue the other path's
+/// delay falls too; in separate queues it does not. Losses that cut one window alone are
+/// experiments, too.
 ///
-/// Where queues are so short that delays tell nothing, fast retransmits that come
-/// [together](MtcpMatch) decide; they do not against the delays.
+/// Where queues are so short that delays show nothing, fast retransmits that come
+/// [together](MtcpMatch) decide. They never decide against the delays.
 #[derive(Debug)]
 pub struct Trial {
     delta: f64,
     zeta: f64,
-    /// Only paths are tried whose delays already change like those of another one, and losses that
-    /// come together prove nothing.
+    /// Tries only paths whose delays already change alike, and ignores losses that come together.
     only_alike: bool,
-    /// By how much the delay of a path that sends less must fall, in seconds, before it says
-    /// anything about another one.
+    /// How far the delay of a path that sends less must fall, in seconds, before the effect on
+    /// another path counts.
     fall_min_s: f64,
     /// By path; `None` for those that carry no data.
     paths: Vec<Option<Watched>>,
@@ -71,12 +70,12 @@ pub struct Trial {
 struct Watched {
     begun: Instant,
     delays: Delays,
-    /// At the last review, in bytes.
+    /// cwnd at the last review, in bytes.
     cwnd: usize,
     trials: u32,
 }
 
-/// One moment without a trial, and then one with; without a path to try the first only.
+/// A moment without a trial, followed by one with a trial if there is a path to try.
 #[derive(Copy, Clone, Debug)]
 struct Round {
     begun: Instant,
@@ -124,11 +123,11 @@ impl Trial {
         }
     }
 
-    /// The same for paths that mostly have bottlenecks of their own: one is tried only after its
-    /// delay has changed like that of another one for some time. So trials cost nothing where
-    /// queues have nothing in common. Only delays decide, since independent paths that are loaded
-    /// alike lose at the same times again and again; and only those of paths that have a queue,
-    /// since fast paths of their own often have none, and one fall by chance would decide.
+    /// A detector for paths that mostly have separate bottlenecks. It tries a path only after its
+    /// delay has changed like another one's for some time, so trials cost nothing where queues are
+    /// separate. Only delays decide, because independent paths with like loads lose at the same
+    /// times again and again. And only the delays of paths with a queue decide, because fast
+    /// separate paths often have none, and one fall by chance would decide.
     pub fn of_alike(config: &Params) -> Trial {
         Trial { only_alike: true, fall_min_s: CHANGE_MIN_S, ..Trial::new(config) }
     }
@@ -154,8 +153,7 @@ impl Trial {
         }
     }
 
-    /// The delays of a path change like those of another one, and it is not known that this is by
-    /// chance.
+    /// True if the delays of a path change like another one's, and this is not known to be chance.
     fn is_alike(&self, path: PathId) -> bool {
         self.pairs().filter(|pair| pair.0 == path || pair.1 == path).any(|pair| {
             let compared = self.moments.compare(pair);
@@ -165,8 +163,8 @@ impl Trial {
         })
     }
 
-    /// Begins a round with the path that had the fewest trials, of those that a trial does
-    /// something to.
+    /// Begins a round with the path that had the fewest trials among those that a trial can slow
+    /// down.
     fn begin_round(&mut self, cx: &mut PolicyCx<'_>) {
         let now = cx.now;
         let this = &*self;
