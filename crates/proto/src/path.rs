@@ -100,9 +100,9 @@ impl Path {
         AddressPair { local: self.local, remote: self.remote }
     }
 
-    /// Takes over the size that `pmtu` found. The windows stay as they are, in bytes (a size is no
-    /// sign of congestion), but hold a packet at least; and before the first loss what they begin
-    /// with.
+    /// Takes over the size that `pmtu` found. A size is no sign of congestion, so the windows keep
+    /// their bytes. But they hold at least one packet, and before the first loss at least the
+    /// initial window.
     pub(crate) fn resize(&mut self, config: &Config) {
         self.size.renew(config, self.remote);
         let Size { mtu, pmdcs, .. } = self.size;
@@ -113,13 +113,12 @@ impl Path {
         self.flow.window.cwnd = self.flow.window.cwnd.max(least);
     }
 
-    /// The largest DATA chunk if its packets have the size that is tried first.
+    /// The largest DATA chunk in packets of the size that is tried first.
     pub(crate) fn likely_pmdcs(&self, config: &Config) -> usize {
         self.size.likely_pmdcs(config, self.remote)
     }
 
-    /// Bytes that its packets have in addition to chunks and their common header: of IP, of UDP and
-    /// of protection.
+    /// Bytes of a packet in addition to chunks and the common header: IP, UDP and protection.
     pub(crate) fn headers(&self, config: &Config) -> usize {
         sizes::outer_headers(self.remote, config.udp_encapsulation) + self.size.overhead
     }
@@ -139,7 +138,8 @@ impl Path {
         }
     }
 
-    /// Halves cwnd for every RTO without data, and keeps in ssthresh what it was (RFC 9260 §7.2.1).
+    /// Halves cwnd for every RTO without data, and stores the former cwnd in ssthresh (RFC 9260
+    /// §7.2.1).
     pub(crate) fn decay_if_idle(&mut self, config: &Config, now: Instant) {
         let Some(last) = self.flow.last_data_sent else { return };
         if !config.idle_cwnd_decay {
@@ -149,7 +149,7 @@ impl Path {
         let rto = self.rto.rto();
         let Flow { window, decayed_at, .. } = &mut self.flow;
         *decayed_at = last.max(*decayed_at);
-        // 2006 profile: RFC 2960 leaves ssthresh alone.
+        // RFC 2960, and so the 2006 profile, leaves ssthresh alone.
         let is_first = *decayed_at == last && !config.profile.is_of_the_papers();
         if is_first && now - last >= rto && window.cwnd > floor {
             window.ssthresh = window.cwnd;
@@ -160,7 +160,7 @@ impl Path {
         }
     }
 
-    /// Decays the window as the recovery says, even with data in flight.
+    /// Lets the window decay as recovery decides, even with data in flight.
     pub(crate) fn decay_in_silence(
         &mut self,
         config: &Config,
@@ -174,7 +174,7 @@ impl Path {
         self.flow.window = recovery.policy.decayed(self.id, &silence);
     }
 
-    /// RFC 9260 §6.1, D: Max.Burst limits what leaves at one opportunity to send.
+    /// Begins an opportunity to send, at which Max.Burst limits the packets (RFC 9260 §6.1, D).
     pub(crate) fn begin_opportunity(
         &mut self,
         config: &Config,
@@ -260,6 +260,6 @@ impl Path {
     }
 }
 
-/// An initial window that grows because packets do, in bytes: ten packets of Ethernet (RFC 6928
-/// §2).
+/// Limit in bytes of an initial window that grows with the packet size: ten packets of Ethernet
+/// (RFC 6928 §2).
 const INITIAL_CWND_MAX: usize = 14_600;

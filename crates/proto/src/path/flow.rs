@@ -1,4 +1,4 @@
-//! The data on a path: its congestion window, its pace, and how congestion control learns of them.
+//! The data on a path: its congestion window, pace and congestion control.
 
 use super::pacer::Pacer;
 use super::rate::DeliveryRate;
@@ -16,49 +16,49 @@ pub(crate) struct InUse {
     pub(crate) flight_size: usize,
     /// See [`PathView::pipe`](crate::view::PathView::pipe).
     pub(crate) pipe: usize,
-    /// Bytes that count against cwnd: the pipe, or with `combined_window` that of all paths.
+    /// Bytes that count against cwnd: the path's pipe, or with `combined_window` the pipes of all
+    /// paths.
     pub(crate) counted: usize,
 }
 
-/// How much data may be under way, and how fast it leaves.
+/// The limits on data in flight, and the rate at which it leaves.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) window: Window,
     pub(crate) cc: Box<dyn CongestionControl>,
     /// The facts that congestion control needs.
     pub(crate) needed: NeededFacts,
-    /// Measures what the path delivers, if congestion control has a model of it.
+    /// The measurement of the path's delivery, if congestion control has a model of the path.
     pub(crate) rate: Option<Box<DeliveryRate>>,
     /// The speed of the path by that model.
     pub(crate) estimate: Option<Estimate>,
     pub(crate) pacer: Pacer,
     /// The packets that may leave at once (Max.Burst).
     pub(crate) burst: Burst,
-    /// T3-rtx expired, and nothing was acknowledged since: one packet may be in flight (RFC 9260
-    /// §7.2.3).
+    /// True while only one packet may be in flight: T3-rtx expired, and nothing was acknowledged
+    /// since (RFC 9260 §7.2.3).
     pub(crate) one_packet: bool,
-    /// Half of the window and rate is to be used, so that its effect on other paths is seen.
+    /// True while only half of window and rate may be used, to show the effect on other paths.
     pub(crate) is_throttled: bool,
-    /// A tail-loss probe was sent and nothing was acknowledged since: there is one per flight.
+    /// True after a tail-loss probe until something is acknowledged: there is one probe per flight.
     pub(crate) tail_probed: bool,
     /// The latest transmission when T3-rtx last cut the window.
     pub(crate) cut_order: Option<u64>,
     acked_between_cuts: AckedBetweenCuts,
-    /// The episode of losses that congestion control knows of, as the records of outstanding data
-    /// number them. 0 before the first, and after one that was spurious.
+    /// The latest loss episode that congestion control knows of. 0 before the first, and after a
+    /// spurious one.
     loss_episode: u64,
     /// When DATA was last sent.
     pub(crate) last_data_sent: Option<Instant>,
-    /// When DATA was last sent for the first time: what measures the RTT, so that the path is not
-    /// idle (RFC 9260 §8.3).
+    /// When new DATA was last sent. It measures the RTT, so the path is not idle (RFC 9260 §8.3).
     pub(crate) last_new_data: Option<Instant>,
     /// When DATA last arrived here.
     pub(crate) last_data_received: Option<Instant>,
-    /// How far an idle window has decayed, in time.
+    /// Time up to which the decay of an idle window has been applied.
     pub(super) decayed_at: Instant,
 }
 
-/// Bytes acknowledged since the last cut of the window, and between the two before.
+/// Bytes acknowledged since the last cut of the window, and between the two cuts before.
 #[derive(Copy, Clone, Debug, Default)]
 struct AckedBetweenCuts {
     current: u64,
@@ -114,23 +114,23 @@ impl Flow {
         if self.is_throttled { self.window.cwnd / 2 } else { self.window.cwnd }
     }
 
-    /// Bytes of DATA chunks were acknowledged.
+    /// Counts acknowledged bytes of DATA chunks.
     pub(crate) fn count_acked(&mut self, bytes: usize) {
         self.acked_between_cuts.current += bytes as u64;
     }
 
-    /// The window is cut for losses.
+    /// Notes that the window is cut for losses.
     pub(crate) fn count_cut(&mut self) {
         let last = self.acked_between_cuts.current;
         self.acked_between_cuts = AckedBetweenCuts { current: 0, last };
     }
 
-    /// Bytes acknowledged between the last two cuts, or since the last if those are more.
+    /// Bytes acknowledged between the last two cuts, or since the last one if that is more.
     pub(crate) fn between_losses(&self) -> u64 {
         self.acked_between_cuts.current.max(self.acked_between_cuts.last)
     }
 
-    /// Losses of this episode are about to be acted upon.
+    /// Tells congestion control of losses of this episode, unless it knows of them.
     pub(crate) fn note_losses(&mut self, episode: u64) {
         if self.loss_episode != episode {
             self.loss_episode = episode;
@@ -138,7 +138,8 @@ impl Flow {
         }
     }
 
-    /// All losses of this episode turned out to be none. True if congestion control knew of them.
+    /// Undoes the reaction to an episode in which all losses were spurious. True if congestion
+    /// control knew of it.
     pub(crate) fn undo_losses(&mut self, episode: u64) -> bool {
         let is_known = self.loss_episode == episode;
         if is_known {

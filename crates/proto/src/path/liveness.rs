@@ -10,9 +10,9 @@ use crate::view::PathState;
 pub(crate) enum Origin {
     /// The application named it: RFC 9260 §5.4, rule 1, trusts such an address.
     Named,
-    /// The peer listed the remote address in the handshake.
+    /// The peer listed the remote address.
     Listed,
-    /// A packet of the peer came from there: the path may be given up.
+    /// A packet of the peer came from there. The path may be given up.
     Learnt,
     /// A packet came from there, and the pair is one of the application's candidates.
     LearntAndNamed,
@@ -37,39 +37,41 @@ impl Origin {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Ours,
-    /// Another path takes the place of this one, as soon as that is verified.
+    /// Another path replaces this one once it is verified.
     Superseded,
-    /// The address is not ours any more: nothing is sent here. There is no other path then.
+    /// This host no longer has the address: nothing is sent here. No other path exists then.
     Away,
 }
 
-/// The last timeouts of each kind. One failure that both data and a heartbeat run into counts once.
+/// Times of the last timeout of each kind. One failure that affects both data and a heartbeat
+/// counts once.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct TimedOut {
     pub(crate) data: Option<Instant>,
     pub(crate) heartbeat: Option<Instant>,
 }
 
-/// The signs by which a path works or does not.
+/// The signs that a path works, or does not.
 #[derive(Debug)]
 pub(crate) struct Liveness {
     pub(crate) state: PathState,
     pub(crate) address: Address,
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
-    /// When T3-rtx was last counted as a timeout, and when a lost heartbeat was.
+    /// When T3-rtx was last counted as a timeout, and when a lost heartbeat last was.
     pub(crate) timed_out: TimedOut,
-    /// The latest transmission when a timeout last put the path in doubt: acks of what was sent
-    /// before say nothing of what happened since.
+    /// The latest transmission when a timeout last put the path in doubt. Acks of earlier
+    /// transmissions prove nothing about the time since.
     pub(crate) doubted_order: Option<u64>,
     /// When a packet of the peer last arrived on exactly this pair.
     pub(crate) last_heard: Option<Instant>,
     /// When the path last proved to work.
     pub(crate) last_active: Instant,
-    /// With a failure policy that waits for acks: for how long it does, counted from the last.
+    /// With a failure policy that acts on silence: how long the path may be without an
+    /// acknowledgement.
     pub(crate) silence_max: Duration,
-    /// The data outstanding here was sent again because another path answered. Until T3-rtx
-    /// expires or something answers here, such answers say no more of this path.
+    /// True if this path's outstanding data was sent again because another path answered. Until
+    /// T3-rtx expires or something answers here, answers on other paths cause no more of that.
     pub(crate) was_carried: bool,
 }
 
@@ -89,17 +91,17 @@ impl Liveness {
         }
     }
 
-    /// Our address is gone.
+    /// True if this host no longer has the local address.
     pub(crate) fn is_away(&self) -> bool {
         self.address == Address::Away
     }
 
-    /// Another path takes the place of this one.
+    /// True if another path replaces this one.
     pub(crate) fn is_superseded(&self) -> bool {
         self.address == Address::Superseded
     }
 
-    /// Another path is to take the place of this one, or not any more. A gone address stays gone.
+    /// Sets if another path replaces this one. A path whose address is gone stays so.
     pub(crate) fn supersede(&mut self, is_superseded: bool) {
         if !self.is_away() {
             self.address = if is_superseded { Address::Superseded } else { Address::Ours };

@@ -1,4 +1,4 @@
-//! Keeps the model of congestion control informed, where it has one.
+//! Keeps the model of congestion control informed, if it has one.
 
 use std::time::Duration;
 
@@ -13,15 +13,14 @@ use crate::tx::{PathDigest, SackArrival};
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct SackReport<'a> {
     pub(crate) facts: &'a PathDigest,
-    /// The SACK has hardly room for more gap ack blocks.
+    /// True if the SACK has hardly room for more gap ack blocks.
     pub(crate) is_full: bool,
     /// The path on which it came.
     pub(crate) via: Option<SackArrival>,
 }
 
 impl Path {
-    /// A packet with DATA chunks was sent. `order` is the place of its last chunk in the order of
-    /// transmission.
+    /// Notes a packet with DATA chunks. `order` is that of its last chunk.
     pub(crate) fn note_sent(&mut self, now: Instant, order: u64, in_flight: InFlight) {
         let (Some(rate), Some(model)) = (&mut self.flow.rate, self.flow.cc.model()) else { return };
         let InFlight { before, after } = in_flight;
@@ -38,7 +37,7 @@ impl Path {
         self.flow.pacer.spend(after.saturating_sub(before));
     }
 
-    /// A heartbeat measured a round trip. The model takes it where DATA measures none.
+    /// Takes an RTT measured by a heartbeat, if DATA has measured none for a while.
     pub(crate) fn note_heartbeat_rtt(&mut self, now: Instant, rtt: Duration) {
         let (Some(rate), Some(model)) = (&mut self.flow.rate, self.flow.cc.model()) else { return };
         if self.flow.last_data_sent.is_some() && rate.is_untimed(now) {
@@ -47,8 +46,8 @@ impl Path {
         }
     }
 
-    /// A SACK says something of the path. Bytes `in_flight` still are, and `earliest` is the first
-    /// transmission of them.
+    /// Takes the report of a SACK on the path. `in_flight` is the number of bytes still in flight,
+    /// and `earliest` the first of their transmissions.
     pub(crate) fn follow_delivery(
         &mut self,
         config: &Config,
@@ -80,7 +79,7 @@ impl Path {
             };
             self.flow.window = model.on_delivery(self.flow.window, &limits, &delivery);
             self.flow.estimate = model.estimate();
-            // What is not reported yet seems to be on its way: samples come out too low.
+            // Chunks without a report seem to be in flight, so samples are too low.
             if model.holds_back() || is_full || self.flow.is_throttled {
                 rate.limit_by_application(in_flight);
             }
@@ -88,8 +87,8 @@ impl Path {
         rate.forget_before(earliest);
     }
 
-    /// Everything was sent that could be. If the path has room for more, what it delivers does not
-    /// show how fast it is. While data waits, room that only pacing holds back does not count.
+    /// Notes that nothing more can be sent now. If the path still has room, its delivery does not
+    /// show its speed. While data waits, room that only pacing holds back does not count.
     pub(crate) fn note_unused_room(&mut self, in_flight: usize, data_waits: bool) {
         let has_room = if data_waits {
             self.flow.cwnd_space(in_flight) > 0
@@ -101,7 +100,7 @@ impl Path {
         }
     }
 
-    /// Sets the rate of the model; half of it in a trial.
+    /// Sets the pacing rate of the model; half of it during a trial.
     pub(crate) fn pace_by_model(&mut self, now: Instant) {
         if let Some(mut pace) = self.flow.cc.model().and_then(|model| model.pace()) {
             if self.flow.is_throttled {

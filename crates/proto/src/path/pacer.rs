@@ -1,5 +1,4 @@
-//! Pacing: spreads a window over its round-trip time, in bursts that batching still makes
-//! worthwhile.
+//! Pacing: spreads a window over its RTT, in bursts large enough for batching.
 
 use std::time::Duration;
 
@@ -8,10 +7,10 @@ use crate::time::Instant;
 
 /// A token bucket per path, in bytes.
 ///
-/// Its rate is somewhat above cwnd per SRTT, so that pacing never limits throughput, only bursts.
-/// The bucket holds what the rate yields in [`BURST_TIME`], because a driver's timers are no finer;
-/// but while data waits for it, all that is earned counts: a driver that comes late, on a busy
-/// host, shall find what it was late for.
+/// The rate is somewhat above cwnd per SRTT, so pacing limits bursts and never throughput. The
+/// bucket holds what the rate yields in [`BURST_TIME`], because a driver's timers are no finer.
+/// While data waits for it, it is not capped: a driver that comes late on a busy host gets all
+/// tokens of that time.
 #[derive(Debug, Default)]
 pub(crate) struct Pacer {
     /// Bytes that may be sent; negative after a burst. `None` until a rate is known.
@@ -20,25 +19,25 @@ pub(crate) struct Pacer {
     /// Bytes per second.
     rate: f64,
     capacity: i64,
-    /// Data waits for the bucket, and for nothing else.
+    /// True if data waits for tokens and for nothing else.
     holds: bool,
-    /// Once it was empty, it gathers half a burst before it gives again.
+    /// True with a model of the path: an empty bucket gathers half a burst before it gives again.
     in_runs: bool,
-    /// The bucket was empty and does not hold enough yet.
+    /// True while an empty bucket gathers half a burst.
     gathers: bool,
 }
 
-/// How much time's worth of data may leave at once.
+/// Time that a burst lasts at the pacing rate.
 const BURST_TIME: Duration = Duration::from_millis(2);
-/// A burst is at least this many packets.
+/// Fewest packets in a burst.
 const MIN_BURST_PACKETS: usize = 10;
-/// How much longer it waits for half a burst: a timer is rounded, and must not come too early.
+/// Extra time to wait for half a burst, because a timer is rounded and must not expire early.
 const ROUNDING: Duration = Duration::from_micros(1);
 
 impl Pacer {
-    /// True unless the bucket is empty, or was. With a model of the path it then gathers half a
-    /// burst: each SACK would otherwise draw a packet on every path, and a SACK has no room for so
-    /// many gaps between them.
+    /// True if tokens are left. With a model of the path, an empty bucket first gathers half a
+    /// burst. Otherwise each SACK would draw a packet on every path, and SACKs would need a gap ack
+    /// block for each.
     pub(crate) fn may_send(&self) -> bool {
         !self.gathers && self.tokens.is_none_or(|t| t > 0)
     }
@@ -79,7 +78,7 @@ impl Pacer {
         } else if elapsed < BURST_TIME {
             filled.min(self.capacity.max(tokens))
         } else {
-            // The tokens of a driver that comes late are not spent in one call.
+            // A driver that comes late cannot spend all of its tokens in one call.
             filled.min(self.capacity)
         });
         self.refilled_at = now;
@@ -94,8 +93,8 @@ impl Pacer {
         }
     }
 
-    /// When at least half a burst may be sent again, if the bucket is empty now. Data waits until
-    /// then.
+    /// If the bucket is empty, returns when at least half a burst may be sent again. Data waits
+    /// until then.
     pub(crate) fn hold(&mut self) -> Option<Instant> {
         let tokens = self.tokens.filter(|&t| t <= 0 || self.gathers)?;
         self.gathers = self.in_runs;

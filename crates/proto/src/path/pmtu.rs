@@ -1,6 +1,6 @@
-//! The size of the packets that a path carries, found by probes: Datagram Packetization Layer Path
-//! MTU Discovery (RFC 8899). This file decides which sizes to try and what an answer, or none,
-//! says; `assoc/paths/pmtu.rs` sends the probes.
+//! The size of a path's packets, found by probes: Datagram Packetization Layer Path MTU Discovery
+//! (RFC 8899). This file decides which sizes to try and what their outcome means;
+//! `assoc/paths/pmtu.rs` sends the probes.
 //!
 //! All sizes are of IP packets, in bytes, and multiples of four, as SCTP packets are.
 
@@ -11,13 +11,12 @@ use crate::config::Config;
 use crate::sizes::{self, unpadded};
 use crate::time::Instant;
 
-/// BASE_PLPMTU: the size that a path begins with, and goes back to when larger packets get lost.
-/// Every IPv6 link carries it, and nearly every way through IPv4 (RFC 8899 §5.1.2 suggests 1200 for
-/// UDP).
+/// BASE_PLPMTU: the initial size of a path, to which it returns when larger packets get lost. Every
+/// IPv6 link and nearly every IPv4 path carries it (RFC 8899 §5.1.2 suggests 1200 for UDP).
 pub(crate) const BASE_MTU: usize = sizes::IPV6_MIN_MTU;
 
-/// MIN_PLPMTU: what a path is taken for that does not even carry [`BASE_MTU`]: what every host must
-/// be able to receive over IPv4 (RFC 1122 §3.3.2). Nothing makes a path's size less.
+/// MIN_PLPMTU: the size of a path that does not even carry [`BASE_MTU`]. Every host must be able to
+/// receive it over IPv4 (RFC 1122 §3.3.2). No path gets a smaller size.
 pub(crate) const MIN_MTU: usize = sizes::IPV4_MIN_MTU;
 
 /// MAX_PROBES (RFC 8899 §5.1.2): probes of one size that get lost before it counts as too large.
@@ -26,11 +25,11 @@ const PROBE_COUNT: u8 = 3;
 /// PMTU_RAISE_TIMER (RFC 8899 §5.1.1): when larger sizes are tried again, in seconds.
 pub(crate) const RAISE_AFTER_S: u64 = 600;
 
-/// Losses of long packets, by missing reports and with none as long acknowledged between, that put
-/// the size in doubt.
+/// SACKs that report losses of long packets, with no such packet acknowledged between them, that
+/// put the size in doubt.
 const LARGE_LOST_MAX: u32 = 3;
 
-/// How near to the largest size that passes the search must come, in bytes.
+/// Precision of the search for the largest size that passes, in bytes.
 const STEP: usize = 4;
 
 /// Sizes that real links have: jumbo frames, FDDI, Ethernet, PPPoE, tunnels, WireGuard, X.25.
@@ -39,10 +38,10 @@ const COMMON: [usize; 22] = [
     2300, 4352, 4464, 8164, 8996, 9000,
 ];
 
-/// Probes that may be unanswered at once; answers to older ones count for nothing.
+/// Most unanswered probes remembered; answers to older ones do not count.
 const MAX_PROBES: usize = 8;
 
-/// Why a path's size is another one.
+/// The reason why a path's size has changed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -51,9 +50,9 @@ pub enum MtuReason {
     Confirmed,
     /// Larger packets get lost while small ones arrive.
     BlackHole,
-    /// A router said so, in a message about a packet of ours (RFC 8899 §4.6).
+    /// A router reported it, in a message about a packet of ours (RFC 8899 §4.6).
     PacketTooBig,
-    /// This host's own interface does not take larger ones.
+    /// This host's interface does not take larger packets.
     Interface,
 }
 
@@ -69,18 +68,18 @@ impl MtuReason {
     }
 }
 
-/// The states of RFC 8899 §5.2. Base and error are one here: what is in doubt is the size in use,
-/// and it is settled by asking for several sizes at once.
+/// The states of RFC 8899 §5.2. Base and error are one state here, in which the size in use is in
+/// doubt. Probes of several sizes at once settle it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is probed: it is off, or the path was not verified yet.
+    /// Nothing is probed: discovery is off, or the path is not verified yet.
     Disabled,
     /// A larger size is tried.
     Search { candidate: usize },
-    /// Nothing larger is left to try; [`RAISE_AFTER_S`] later it is.
+    /// No larger size is left to try until [`RAISE_AFTER_S`] has passed.
     Complete,
-    /// Packets of the size in use may get lost: that size, the base and the least one are asked for
-    /// together.
+    /// Packets of the size in use may get lost: probes ask for that size, the base size and the
+    /// least size together.
     Doubt { hint: Option<usize> },
 }
 
@@ -90,10 +89,10 @@ struct SizeProbe {
     nonce: u64,
 }
 
-/// When the timer is wanted next.
+/// How long the timer has to run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// After the time in which a probe is answered.
+    /// For the time in which a probe is answered.
     ForAnswer,
     /// Until larger sizes are tried again.
     ToRaise,
@@ -107,31 +106,31 @@ pub(crate) struct Pmtu {
     phase: Phase,
     /// PLPMTU: the size in use.
     size: usize,
-    /// The size in use arrives, as an answer to a probe says.
+    /// True if the answer to a probe has shown that the size in use passes.
     is_confirmed: bool,
-    /// The most that is tried: what this host's interface takes, and the configuration allows.
+    /// The largest size to try, by this host's interface and the configuration.
     limit: usize,
     /// The size to try first.
     likely: usize,
-    /// The least of the sizes that are known not to pass.
+    /// The smallest size that is known not to pass.
     fails_from: Option<usize>,
-    /// Probes of the same size, or of the same doubt, that were sent so far.
+    /// Probes sent so far of the current size or doubt.
     rounds: u8,
     unanswered: SmallVec<[SizeProbe; MAX_PROBES]>,
-    /// Sizes to be asked for now.
+    /// Sizes to probe now.
     due: SmallVec<[usize; 4]>,
-    /// SACKs by which long packets were lost since one as long was acknowledged, and the shortest
-    /// of these packets.
+    /// SACKs that lost long packets since such a packet was acknowledged, and the length of the
+    /// shortest of these packets.
     large_lost: u32,
     shortest_lost: usize,
     /// When the last probe was sent.
     pub(crate) asked_at: Option<Instant>,
-    /// When a message of a router last made it smaller.
+    /// When a router's message last made the size smaller.
     pub(crate) told_at: Option<Instant>,
 }
 
 impl Pmtu {
-    /// Of a path that begins: its interface takes packets of `link` bytes, if that is known.
+    /// The size of a new path. `link` is the MTU of its interface, if known.
     pub(crate) fn new(config: &Config, link: Option<usize>) -> Pmtu {
         let mut pmtu = Pmtu {
             is_on: config.pmtu_discovery,
@@ -156,8 +155,7 @@ impl Pmtu {
         pmtu
     }
 
-    /// The size in use was not only what a path begins with: larger ones were answered, or were
-    /// not.
+    /// True if the search has a result: the size in use was confirmed, or another one failed.
     pub(crate) fn is_settled(&self) -> bool {
         self.is_confirmed || self.fails_from.is_some()
     }
@@ -167,14 +165,14 @@ impl Pmtu {
         self.size
     }
 
-    /// The path was verified, or works again: the search begins, or goes on.
+    /// Begins or resumes the search, because the path was verified or works again.
     pub(crate) fn start(&mut self) {
         if self.is_on && matches!(self.phase, Phase::Disabled) {
             self.search();
         }
     }
 
-    /// Tries the next size; all is found if none is left.
+    /// Tries the next size; the search is complete if none is left.
     fn search(&mut self) {
         self.rounds = 0;
         self.due.clear();
@@ -187,8 +185,9 @@ impl Pmtu {
         }
     }
 
-    /// The likely size, then the most that can be, then the middle of the common ones between what
-    /// passes and what does not, then the middle (RFC 8899 §5.3 leaves the choice open).
+    /// The next size to try: the likely size, then the limit, then the middle one of the common
+    /// sizes between what passes and what fails, then the midpoint (RFC 8899 §5.3 leaves the choice
+    /// open).
     fn next_candidate(&self) -> Option<usize> {
         let below = self.fails_from.unwrap_or(usize::MAX);
         let may_pass = |size: usize| size > self.size && size <= self.limit && size < below;
@@ -199,7 +198,7 @@ impl Pmtu {
             return Some(self.limit);
         }
         if !self.is_confirmed {
-            // Nothing larger passed at all: perhaps this size does not, either.
+            // No larger size has passed at all, so this one may not pass either.
             return Some(self.size);
         }
         let common: SmallVec<[usize; COMMON.len()]> =
@@ -227,7 +226,7 @@ impl Pmtu {
         !self.due.is_empty()
     }
 
-    /// The size of the probe that is sent now, with this nonce.
+    /// The size of the probe that is sent now with this nonce; `None` if none is due.
     pub(crate) fn take_due(&mut self, nonce: u64) -> Option<usize> {
         if self.due.is_empty() {
             return None;
@@ -240,13 +239,13 @@ impl Pmtu {
         Some(size)
     }
 
-    /// Nothing is asked any more: the association ends, or the path does.
+    /// Stops all probes, because the association or the path ends.
     pub(crate) fn stop(&mut self) {
         self.due.clear();
         self.phase = Phase::Disabled;
     }
 
-    /// A probe with this nonce was answered. `None` if there was none such.
+    /// Handles the answer to a probe. `None` if no probe had this nonce.
     pub(crate) fn on_answer(&mut self, nonce: u64) -> Option<()> {
         let at = self.unanswered.iter().position(|probe| probe.nonce == nonce)?;
         let size = self.unanswered.remove(at).size;
@@ -254,8 +253,8 @@ impl Pmtu {
             return Some(()); // the interface has become smaller meanwhile
         }
         if size < self.size {
-            // The probe of the size in use was sent before this one. If it is only late, or was
-            // lost like any other packet, the next answer makes good.
+            // The size in use was probed before this smaller one. If that probe is only late, or
+            // was lost by chance, its next answer restores the size.
             if self.is_in_doubt() {
                 self.lower(size);
                 self.search();
@@ -272,7 +271,7 @@ impl Pmtu {
         Some(())
     }
 
-    /// A probe was not answered in time, or it is time to try larger sizes again.
+    /// Acts on a probe that was not answered in time, or on the time to try larger sizes again.
     pub(crate) fn on_timer(&mut self) {
         match self.phase {
             Phase::Disabled => {}
@@ -293,17 +292,17 @@ impl Pmtu {
                 self.rounds += 1;
                 self.ask_in_doubt();
             }
-            // Nothing at all was answered: that is no matter of sizes.
+            // Nothing at all was answered, so the size is not the reason.
             Phase::Doubt { .. } => self.search(),
         }
     }
 
-    /// Packets of the size in use may get lost, and that is being asked.
+    /// True while probes find out if packets of the size in use pass.
     pub(crate) fn is_in_doubt(&self) -> bool {
         matches!(self.phase, Phase::Doubt { .. })
     }
 
-    /// How long to wait now, if no probe is to be sent.
+    /// The time to wait now, if no probe is to be sent.
     pub(crate) fn wait(&self) -> Wait {
         match self.phase {
             Phase::Disabled => Wait::Never,
@@ -315,8 +314,8 @@ impl Pmtu {
 
     // ---- Black holes ----
 
-    /// Packets of the size in use may get lost: nothing of a flight with large packets was
-    /// acknowledged in time. Returns whether that is asked now.
+    /// Puts the size in doubt: nothing of a flight with large packets was acknowledged in time.
+    /// True if probes now settle that.
     pub(crate) fn doubt(&mut self) -> bool {
         let may_be_less = self.is_on && self.size > MIN_MTU && self.phase != Phase::Disabled;
         if !may_be_less {
@@ -340,7 +339,8 @@ impl Pmtu {
         self.ask_in_doubt();
     }
 
-    /// The largest first: if a smaller one is answered before it, it did not arrive.
+    /// Probes the sizes in question, the largest first: if a smaller one is answered before it, the
+    /// larger one did not arrive.
     fn ask_in_doubt(&mut self) {
         let hint = match self.phase {
             Phase::Doubt { hint } => hint,
@@ -357,14 +357,14 @@ impl Pmtu {
         }
     }
 
-    /// A SACK acknowledged packets of at most `acked` bytes, and made such of up to `lost` bytes
-    /// lost. True if that puts the size in doubt.
+    /// Takes the lengths of the longest packets that a SACK acknowledged and made lost. True if
+    /// that puts the size in doubt.
     pub(crate) fn note_sack(&mut self, acked: usize, lost: usize) -> bool {
         if !self.is_on {
             return false;
         }
         if acked >= self.size && self.is_in_doubt() {
-            // One of the size in doubt arrived after all.
+            // A packet of the size in doubt arrived after all.
             self.is_confirmed = true;
             self.search();
         }
@@ -382,7 +382,8 @@ impl Pmtu {
     }
 
     fn lower(&mut self, size: usize) {
-        // Larger packets may pass again, or were lost by chance: they are tried again from above.
+        // Larger packets may pass again, or were lost by chance, so the search starts over from
+        // here.
         self.size = size.min(self.size);
         self.is_confirmed = true;
         self.fails_from = None;
@@ -391,8 +392,8 @@ impl Pmtu {
 
     // ---- What others say ----
 
-    /// A router, or somebody who saw a packet of ours, says that only packets of `mtu` bytes pass
-    /// (RFC 8899 §4.6.2). It can make the path's size no less than [`BASE_MTU`] by itself.
+    /// Takes a router's message that only packets of `mtu` bytes pass (RFC 8899 §4.6.2). It may be
+    /// forged, so alone it never lowers the size below [`BASE_MTU`].
     pub(crate) fn on_packet_too_big(&mut self, mtu: usize) {
         let mtu = unpadded(mtu);
         let largest = self.unanswered.iter().map(|probe| probe.size).fold(self.size, usize::max);
@@ -409,7 +410,8 @@ impl Pmtu {
             (self.size, self.is_confirmed) = (BASE_MTU.min(size), false);
             self.search_at(mtu);
         } else if self.phase != (Phase::Doubt { hint: Some(mtu) }) {
-            // Each packet under way draws such a message, and the probes do: it is asked once.
+            // Every packet in flight, and the probes themselves, draw such a message: act on the
+            // first.
             (self.size, self.is_confirmed) = (BASE_MTU.min(size), false);
             self.rounds = 0;
             self.due.clear();
@@ -418,7 +420,7 @@ impl Pmtu {
         }
     }
 
-    /// Goes on with this size, which somebody named.
+    /// Continues the search with the size that a message named.
     fn search_at(&mut self, candidate: usize) {
         if candidate <= self.size {
             return self.search();
@@ -429,7 +431,7 @@ impl Pmtu {
         self.ask(&[candidate]);
     }
 
-    /// This host's interface takes packets of `link` bytes from now on.
+    /// Takes a new MTU of this host's interface, in bytes.
     pub(crate) fn set_link(&mut self, config: &Config, link: usize) {
         let new = limit(config, Some(link));
         if !self.is_on || new == self.limit {
@@ -450,7 +452,7 @@ impl Pmtu {
         }
     }
 
-    /// This host's system did not take a packet of `size` bytes: it never left.
+    /// Takes note that this host's system refused a packet of `size` bytes.
     pub(crate) fn on_refused(&mut self, size: usize) {
         let size = unpadded(size);
         if self.phase == Phase::Disabled || size <= MIN_MTU {
@@ -478,7 +480,7 @@ impl Pmtu {
     }
 }
 
-/// The most that is tried.
+/// The largest size to try.
 fn limit(config: &Config, link: Option<usize>) -> usize {
     let most = link.map_or(config.mtu, |link| link.min(config.pmtu_max));
     unpadded(most).max(MIN_MTU)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Path;
 use crate::time::Instant;
 
-/// A peer that was not heard for as long is silent: the path may be dead.
+/// A peer that was not heard for this long is silent, and the path may be dead.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
 
 /// A heartbeat that was sent and not answered.
@@ -15,7 +15,7 @@ pub(crate) struct Probe {
     pub(crate) sent_at: Instant,
 }
 
-/// Packets of the peer arrive on a path, but no answers to several heartbeats.
+/// A time during which the peer's packets arrive on a path, but no answers to its heartbeats.
 #[derive(Copy, Clone, Debug)]
 struct Overdue {
     since: Instant,
@@ -23,28 +23,28 @@ struct Overdue {
     heard_at: Instant,
 }
 
-/// The heartbeats that were sent, and the one that is due.
+/// The heartbeats of a path: those sent, and the one that is due.
 #[derive(Debug, Default)]
 pub(crate) struct Probing {
-    /// The latest heartbeat, until its time for an answer is over. A late answer is as good: the
-    /// path's RTT may have grown beyond the time between probes.
+    /// The latest heartbeat, until its time for an answer is over. A late answer counts too: the
+    /// RTT may have grown beyond the time between probes.
     pub(crate) probe: Option<Probe>,
     /// When the newest of the answered heartbeats was sent.
     pub(crate) answered: Option<Instant>,
     /// Heartbeats sent since one was answered.
     pub(crate) unanswered: u32,
     overdue: Option<Overdue>,
-    /// When the peer last asked on this path.
+    /// When a heartbeat of the peer last arrived on this path.
     pub(crate) last_asked: Option<Instant>,
-    /// A heartbeat shall be sent.
+    /// True if a heartbeat must be sent.
     pub(crate) is_due: bool,
     /// Beginning and end of the heartbeat interval, if it counts from sending.
     pub(crate) interval: Option<(Instant, Instant)>,
     /// When a heartbeat was last sent.
     pub(crate) last_sent: Option<Instant>,
-    /// Heartbeats lost in a row: doubles the interval of the first probes.
+    /// Heartbeats lost in a row. Each doubles the interval between the first probes.
     pub(crate) lost: u32,
-    /// The path was asked because the network has changed: what was sent before may be lost.
+    /// True if the path was probed after a change of the network: earlier packets may be lost.
     pub(crate) is_after_change: bool,
 }
 
@@ -63,10 +63,10 @@ impl Path {
 }
 
 impl Probing {
-    /// An authentic packet of the peer came here.
+    /// Notes an authentic packet of the peer on this path.
     #[inline]
     pub(crate) fn note_heard(&mut self, now: Instant) {
-        // A single question is unanswered for a round trip in any case.
+        // A single heartbeat has no answer for a round trip in any case.
         if self.unanswered > 1 {
             let lasts = self.overdue.filter(|o| now - o.heard_at <= SILENT_AFTER);
             let since = lasts.map_or(now, |overdue| overdue.since);
@@ -74,15 +74,15 @@ impl Probing {
         }
     }
 
-    /// The least time between two heartbeats, `most` at most. While the peer is heard the path is
-    /// not dead: answers take longer than before, or it works one way only, and many questions
-    /// would fill a slow link. Each waits for half of the time that answers are overdue.
+    /// The shortest time between two heartbeats, at most `most`. If the peer is heard, the path is
+    /// not dead: answers take longer, or it works in one direction only. Many heartbeats would then
+    /// fill a slow link, so each waits for half of the time that answers are overdue.
     pub(crate) fn gap(&self, now: Instant, most: Duration) -> Duration {
         let overdue = self.overdue.filter(|o| now - o.heard_at <= SILENT_AFTER);
         overdue.map_or(Duration::ZERO, |overdue| ((now - overdue.since) / 2).min(most))
     }
 
-    /// A heartbeat is due, or one is under way.
+    /// True if a heartbeat is due or unanswered.
     pub(crate) fn is_asking(&self) -> bool {
         self.is_due || self.probe.is_some()
     }

@@ -1,4 +1,4 @@
-//! Measures what a path delivers (draft-ietf-ccwg-bbr, section "Delivery Rate Samples").
+//! Measures the delivery rate of a path (draft-ietf-ccwg-bbr, section "Delivery Rate Samples").
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::tx::SackArrival;
 /// A packet with DATA chunks, and the state of its path when it was sent.
 #[derive(Copy, Clone, Debug)]
 struct Packet {
-    /// Order of its last chunk.
+    /// Order of the packet's last chunk.
     order: u64,
     sent_at: Instant,
     total: u64,
@@ -22,7 +22,7 @@ struct Packet {
     is_app_limited: bool,
 }
 
-/// How long the round-trip times of DATA stand for the path. Heartbeats measure it after that.
+/// How long an RTT measured by DATA is valid. After that heartbeats measure it.
 const TIMED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Bytes in flight on a path before a packet and with it.
@@ -35,46 +35,47 @@ pub(crate) struct InFlight {
 /// The delivery of one path. Amounts are bytes of DATA chunks.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryRate {
-    /// Acknowledged so far (C.delivered), the time of the latest SACK, and the path that it came in
-    /// on. With nothing in flight, an interval begins when a packet is sent.
+    /// Bytes acknowledged so far (C.delivered), the time of the latest SACK, and the path on which
+    /// it came. With nothing in flight, an interval begins when a packet is sent.
     ///
-    /// Deviation: the draft takes the time of the latest SACK that acknowledged something here.
+    /// Deviation: the draft takes the latest SACK that acknowledged something on this path.
     total: u64,
     total_at: Instant,
     total_via: Option<SackArrival>,
     lost: u64,
     /// When the latest packet acknowledged was sent (C.first_send_time).
     first_sent_at: Instant,
-    /// Until so much is delivered, the path had less to send than it could have (C.app_limited).
+    /// The path had less to send than it could carry, until this total is delivered
+    /// (C.app_limited).
     app_limited: Option<u64>,
-    /// Until so much is delivered, the window was used up less than a round trip ago.
+    /// The window was used up less than a round trip ago, until this total is delivered.
     window_limited: u64,
     min_rtt: Option<Duration>,
     /// When DATA last measured a round trip.
     timed_at: Option<Instant>,
-    /// Those in flight, earliest first. Some that are lost or acknowledged stay until all before
-    /// them are.
+    /// Packets in flight, earliest first. Lost or acknowledged ones stay until all before them are
+    /// gone.
     packets: VecDeque<Packet>,
 }
 
 impl DeliveryRate {
-    /// Acknowledged so far.
+    /// Bytes acknowledged so far.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// The path has less to send than it could have.
+    /// True if the path has less to send than it could carry.
     pub(crate) fn is_app_limited(&self) -> bool {
         self.app_limited.is_some()
     }
 
-    /// The window was used up in the last round trip.
+    /// True if the window was used up in the last round trip.
     pub(crate) fn is_window_limited(&self) -> bool {
         self.total < self.window_limited
     }
 
-    /// A packet was sent whose last chunk has that place in the order of transmission. `in_flight`
-    /// is what was in flight before it, and what is now.
+    /// Notes a packet. `order` is that of its last chunk. `in_flight` is the volume in flight
+    /// before and after it.
     pub(crate) fn on_sent(&mut self, now: Instant, order: u64, in_flight: InFlight) {
         if in_flight.before == 0 {
             (self.first_sent_at, self.total_at, self.total_via) = (now, now, None);
@@ -92,19 +93,19 @@ impl DeliveryRate {
         });
     }
 
-    /// The path could send more, but there is nothing for it: what it delivers does not show what
-    /// it could.
+    /// Notes that the path could send more than the application offers, so that its delivery does
+    /// not show its capacity.
     pub(crate) fn limit_by_application(&mut self, in_flight: usize) {
         self.app_limited = Some((self.total + in_flight as u64).max(1));
     }
 
-    /// The window is used up.
+    /// Notes that the window is used up.
     pub(crate) fn limit_by_window(&mut self, in_flight: usize) {
         self.window_limited = self.total + in_flight as u64;
     }
 
-    /// A SACK acknowledged this number of bytes for the first time. It measured a round-trip time,
-    /// and came in on a path. Losses of the same SACK are counted next, then comes
+    /// Takes the bytes that a SACK newly acknowledges, the RTT that it measured, and the path on
+    /// which it came. Its losses follow by [`on_lost`](Self::on_lost), then
     /// [`sample`](Self::sample).
     pub(crate) fn on_acked(
         &mut self,
@@ -122,18 +123,18 @@ impl DeliveryRate {
         }
     }
 
-    /// True if DATA has measured no round trip for [`TIMED_WITHIN`], as where each chunk is also on
-    /// another path: an acknowledgement does not say which of the two arrived.
+    /// True if DATA has measured no RTT for [`TIMED_WITHIN`]. That happens where each chunk is also
+    /// sent on another path: an acknowledgement does not say which of the two arrived.
     pub(crate) fn is_untimed(&self, now: Instant) -> bool {
         self.timed_at.is_none_or(|at| now.saturating_since(at) > TIMED_WITHIN)
     }
 
-    /// A round trip of the path was measured.
+    /// Takes an RTT of the path.
     pub(crate) fn note_rtt(&mut self, rtt: Option<Duration>) {
         self.min_rtt = self.min_rtt.into_iter().chain(rtt).min();
     }
 
-    /// A transmission was lost; `size` is that of its chunk.
+    /// Counts a lost transmission; `size` is the length of its DATA chunk in bytes.
     pub(crate) fn on_lost(&mut self, order: u64, size: usize, cwnd: usize) -> Option<LostPacket> {
         self.lost += size as u64;
         let packet = self.packet_of(order)?;
@@ -147,7 +148,7 @@ impl DeliveryRate {
         })
     }
 
-    /// The measurement by the packet of that transmission, the latest that was just acknowledged.
+    /// The sample of the packet with this transmission, the latest one that was just acknowledged.
     pub(crate) fn sample(&mut self, latest: u64) -> Option<RateSample> {
         let packet = *self.packet_of(latest)?;
         self.first_sent_at = self.first_sent_at.max(packet.sent_at);
@@ -155,9 +156,10 @@ impl DeliveryRate {
         let ack_elapsed = self.total_at.saturating_since(packet.total_at);
         let interval = send_elapsed.max(ack_elapsed);
         let delivered = (self.total - packet.total) as usize;
-        // A shorter interval is that of a retransmission, and the original was acknowledged.
+        // A shorter interval belongs to a retransmission whose original was acknowledged.
         let is_long = self.min_rtt.is_some_and(|min| interval >= min) && !interval.is_zero();
-        // The time between SACKs of two paths contains the difference of the ways back.
+        // The time between SACKs on two paths also contains the difference of their backward
+        // delays.
         let is_alike =
             |via: SackArrival| self.total_via.is_some_and(|last| via.is_alike(last, interval));
         let is_measured = is_long && packet.total_via.is_none_or(is_alike);
@@ -172,8 +174,7 @@ impl DeliveryRate {
         })
     }
 
-    /// Forgets packets of which nothing is in flight any more; `earliest` is the first transmission
-    /// that is.
+    /// Forgets packets before `earliest`, the first transmission in flight.
     pub(crate) fn forget_before(&mut self, earliest: Option<u64>) {
         match earliest {
             Some(earliest) => {
@@ -185,7 +186,7 @@ impl DeliveryRate {
         }
     }
 
-    /// The packet that a transmission was part of.
+    /// The packet that carried a transmission.
     fn packet_of(&self, order: u64) -> Option<&Packet> {
         let index = self.packets.partition_point(|packet| packet.order < order);
         self.packets.get(index)

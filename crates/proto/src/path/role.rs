@@ -1,16 +1,16 @@
-//! The part of a path in its association, beside whether it works.
+//! The role of a path in its association.
 
 use crate::view::{PathRank, SuppressReason};
 
-/// A path's part in the association.
+/// The role of a path.
 #[derive(Debug)]
 pub(crate) struct Role {
     pub(crate) rank: PathRank,
-    /// May carry data now; renewed by the association when any path changes state.
+    /// True if the path may carry data now; renewed when any path changes its state.
     pub(crate) usable: bool,
-    /// Why the path set keeps it from carrying data although it works.
+    /// Why the path set keeps the path from carrying data although it works.
     pub(crate) set_aside: Option<SuppressReason>,
-    /// Its rank keeps it from carrying data, and the application was told.
+    /// True if the path's rank keeps it from carrying data, and the application was told.
     pub(crate) is_kept_idle: bool,
 }
 

@@ -25,10 +25,10 @@ pub(crate) struct Rto {
     min_variation: Duration,
 }
 
-/// The RTO.Min of RFC 9260 §16, which covers any delay of a SACK.
+/// RTO.Min of RFC 9260 §16, which exceeds any SACK delay.
 const STANDARD_RTO_MIN: Duration = Duration::from_secs(1);
 
-/// The clock granularity G of RFC 6298: RTTVAR never counts for less.
+/// Clock granularity G of RFC 6298, the lower bound of RTTVAR.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
 impl Rto {
@@ -47,9 +47,9 @@ impl Rto {
             max: config.rto_max,
             alpha: config.rto_alpha,
             beta: config.rto_beta,
-            // The SACK for a lone packet comes late by its delay, and heartbeats, which are
-            // answered at once, teach the estimator nothing of that. We take the peer's delay for
-            // ours, with room.
+            // The SACK for a lone packet is delayed. Heartbeats are answered at once, so they do
+            // not teach the estimator that delay. We assume that the peer's delay equals ours, with
+            // a margin.
             min_variation: if config.rto_min < STANDARD_RTO_MIN {
                 (2 * config.sack_delay).max(GRANULARITY)
             } else {
@@ -58,19 +58,19 @@ impl Rto {
         }
     }
 
-    /// Forgets that the timeout was doubled: what kept answers away may be over.
+    /// Ends the back-off of the timeout, because its cause may be over.
     pub(crate) fn end_back_off(&mut self) {
         self.rto = self.without_back_off();
     }
 
-    /// The timeout as it would be without back-off.
+    /// The timeout without back-off.
     pub(crate) fn without_back_off(&self) -> Duration {
         let Some(srtt) = self.srtt else { return self.initial };
         (srtt + self.variation()).clamp(self.min, self.max)
     }
 
-    /// By how much a round-trip time may exceed the smoothed one: four times RTTVAR, but no less
-    /// than SACKs are delayed if `rto_min` does not cover that.
+    /// How much an RTT may exceed the smoothed one: four times RTTVAR, but at least the SACK delay
+    /// if `rto_min` does not cover that.
     pub(crate) fn variation(&self) -> Duration {
         (4 * self.rttvar).max(self.min_variation)
     }
@@ -93,9 +93,9 @@ impl Rto {
         self.end_back_off();
     }
 
-    /// Takes the measurement of a path that carried nothing since the one before. Such measurements
-    /// are rare. If what the path showed before was more than twice as long, it is over, and counts
-    /// no more: its part in SRTT would last for many of them.
+    /// Takes a measurement of a path that carried nothing since the previous one. Such measurements
+    /// are rare, and the smoothed value would need many of them. So if it is more than twice as
+    /// long, it is replaced.
     pub(crate) fn sample_when_idle(&mut self, rtt: Duration) {
         if self.srtt.is_some_and(|srtt| 2 * rtt < srtt) {
             self.srtt = None;
@@ -118,17 +118,17 @@ impl Rto {
         self.srtt
     }
 
-    /// The shortest round-trip time so far.
+    /// The shortest RTT so far.
     pub(crate) fn rtt_min(&self) -> Option<Duration> {
         self.rtt_min
     }
 
-    /// Measurements so far.
+    /// Number of measurements so far.
     pub(crate) fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Round-trip time variation; zero until measured.
+    /// RTT variation; zero before the first measurement.
     pub(crate) fn rttvar(&self) -> Duration {
         self.rttvar
     }

@@ -22,8 +22,8 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// The sizes to begin with, towards `remote`; `link_mtu` is the MTU of the local interface, if
-    /// it is known.
+    /// The initial sizes of a path to `remote`. `link_mtu` is the MTU of the local interface, if
+    /// known.
     pub(super) fn new(
         config: &Config,
         remote: SocketAddr,
@@ -43,7 +43,7 @@ impl Size {
         self.pmdcs = pmdcs_of(config, self.max_packet);
     }
 
-    /// The largest DATA chunk if packets have the size that is tried first.
+    /// The largest DATA chunk in packets of the size that is tried first.
     pub(super) fn likely_pmdcs(&self, config: &Config, remote: SocketAddr) -> usize {
         pmdcs_of(config, self.max_packet_of(config, remote, config.mtu))
     }
@@ -60,7 +60,7 @@ impl Size {
     }
 }
 
-/// The largest DATA chunk in a packet of that size.
+/// The largest DATA chunk in an SCTP packet of that size.
 fn pmdcs_of(config: &Config, max_packet: usize) -> usize {
     let fits = sizes::room_for_chunks(max_packet, config.timestamp);
     config.pmdcs_limit.map_or(fits, |user| fits.min(user + sizes::DATA_HEADER_LEN))

@@ -8,15 +8,15 @@ use serde::{Serialize, Serializer};
 use crate::time::Instant;
 use crate::view::{PathId, PathRank, PathState, SuppressReason};
 
-/// Runs of T3-rtx expirations that are told apart, by their length.
+/// Longest run of T3-rtx expirations that has an entry of its own.
 pub const T3_IN_A_ROW: usize = 8;
 
 /// Counters of a path, and a snapshot of its variables.
 ///
-/// Figures of a path are declared here only, with the form that results write. The results of the
-/// simulator, of transfers in real time, of `send` and of `perf` flatten this value. A new counter
-/// needs a field of [`PathCounters`] and a line where it is counted. A field with `skip` is not
-/// part of every result: some results have a field of their own for it, and traces write some.
+/// This type is the only place that declares the figures of a path, in the form that results have.
+/// The results of the simulator, of transfers in real time, of `send` and of `perf` flatten it. A
+/// new counter needs a field of [`PathCounters`] and a line where it is counted. Fields with `skip`
+/// are left out because some results have fields of their own for them, and some appear in traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PathStats {
@@ -29,7 +29,7 @@ pub struct PathStats {
     pub remote: SocketAddr,
     /// Its state.
     pub state: PathState,
-    /// Its rank: which paths carry data before it does.
+    /// The rank: paths of lesser ranks carry data first.
     #[serde(skip)]
     pub rank: PathRank,
     /// Its counters since it was added.
@@ -88,27 +88,27 @@ pub struct PathCounters {
     pub packets_received: u64,
     /// DATA chunks sent, retransmissions and redundant ones included.
     pub data_chunks_sent: u64,
-    /// DATA chunks sent here that were in flight on another path: redundant copies.
+    /// DATA chunks sent here as copies, while they were in flight on another path.
     pub redundant_chunks_sent: u64,
     /// Bytes of SCTP packets sent, without IP and UDP headers.
     pub bytes_sent: u64,
     /// Bytes of SCTP packets received.
     #[serde(skip)]
     pub bytes_received: u64,
-    /// User bytes that came here first; what arrived a second time does not count.
+    /// User bytes that arrived here first. Duplicates do not count.
     #[serde(skip)]
     pub data_bytes_received: u64,
-    /// DATA chunks sent here again, whichever path they were sent on before.
+    /// DATA chunks retransmitted here, whichever path they were sent on before.
     pub retransmissions: u64,
     /// Chunks last sent here that missing reports made lost.
     pub fast_retransmits: u64,
     /// Expirations of T3-rtx.
     pub t3_expirations: u64,
-    /// Of these, by how many of them in a row, from 1, each was the last, with nothing between that
-    /// proved that the path works; the last entry counts all beyond too.
+    /// T3-rtx expirations by their place in a row of expirations without proof between them that
+    /// the path works. The last entry also counts all later places.
     #[serde(skip)]
     pub t3_in_a_row: [u64; T3_IN_A_ROW],
-    /// When the last of them was, and its index there.
+    /// Time of the latest expiration, and its index in `t3_in_a_row`.
     #[serde(skip)]
     t3_last: Option<(Instant, usize)>,
     /// Tail-loss probes sent.
@@ -119,10 +119,10 @@ pub struct PathCounters {
     /// Probes of the size of its packets (RFC 8899); they do not count as heartbeats.
     #[serde(skip)]
     pub size_probes_sent: u64,
-    /// User bytes that were last sent here and are acknowledged.
+    /// User bytes acknowledged of chunks last sent here.
     #[serde(skip)]
     pub acked_bytes: u64,
-    /// Chunks last sent here that were found lost, for any reason.
+    /// Chunks last sent here that were taken for lost, for any reason.
     #[serde(skip)]
     pub chunks_lost: u64,
 }

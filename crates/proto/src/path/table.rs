@@ -8,7 +8,7 @@ use crate::view::PathId;
 #[derive(Debug, Default)]
 pub(crate) struct PathTable {
     slots: Vec<Option<Path>>,
-    /// The least PMDCS of all; with `pmtu_discovery` of those that are usable, if any is.
+    /// The least PMDCS of all paths; with `pmtu_discovery`, of the usable ones if there are any.
     least_pmdcs: Option<usize>,
 }
 
@@ -38,7 +38,7 @@ impl PathTable {
         self.least_pmdcs = self.iter().map(|p| p.size.pmdcs).min();
     }
 
-    /// With `pmtu_discovery`: a path's size or use has changed.
+    /// With `pmtu_discovery`: renews the least PMDCS after a path's size or use has changed.
     pub(crate) fn renew_least_usable(&mut self) {
         let usable = self.iter().filter(|p| p.role.usable).map(|p| p.size.pmdcs).min();
         self.least_pmdcs = usable;
@@ -58,12 +58,12 @@ impl PathTable {
         self.slots.get_mut(id.index())?.as_mut()
     }
 
-    /// In the order of ids.
+    /// All paths, in the order of ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Path> {
         self.slots.iter().flatten()
     }
 
-    /// In the order of ids.
+    /// All paths to change, in the order of ids.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
         self.slots.iter_mut().flatten()
     }

@@ -9,12 +9,13 @@ pub struct Estimate {
     pub rate: f64,
     /// The round-trip time of the path without a queue.
     pub min_rtt: Duration,
-    /// The rate was seen not to grow any more. Before that, a path delivers more than this.
+    /// True once the measured rate no longer grows. Before that, the path delivers more than
+    /// `rate`.
     pub is_settled: bool,
 }
 
 impl Estimate {
-    /// The time in which the path delivers `bytes` of DATA chunks: an hour at most.
+    /// The time in which the path delivers `bytes` of DATA chunks, at most an hour.
     pub fn time_of(&self, bytes: usize) -> Duration {
         Duration::from_secs_f64((bytes as f64 / self.rate).min(3600.0))
     }

@@ -32,9 +32,9 @@ pub struct PathView {
     pub id: PathId,
     /// Its state.
     pub state: PathState,
-    /// Its rank: which paths carry data before it does.
+    /// The path's rank: paths of lesser ranks carry data first.
     pub rank: PathRank,
-    /// It may carry data now: by the failure policy, the path set and its rank.
+    /// True if the path may carry data now, by the failure policy, the path set and its rank.
     pub usable: bool,
     /// Congestion window in bytes.
     pub cwnd: usize,
@@ -42,19 +42,19 @@ pub struct PathView {
     pub ssthresh: usize,
     /// Bytes of DATA chunks in flight.
     pub flight_size: usize,
-    /// The same; with `pipe_accounting` also those that the path lost and that are not acknowledged
-    /// yet.
+    /// Bytes of DATA chunks in flight; with `pipe_accounting` also bytes that the path lost and
+    /// that are not acknowledged yet.
     pub pipe: usize,
-    /// Bytes that the congestion window, Max.Burst and pacing allow now; 0 if none. A last chunk
-    /// may exceed it by less than its own size (RFC 9260 §6.1, rule B).
+    /// Bytes that the congestion window, Max.Burst and pacing allow now; 0 if nothing may be sent.
+    /// The last chunk may exceed it by less than its own size (RFC 9260 §6.1, rule B).
     pub cwnd_space: usize,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
-    /// Its rate and its round-trip time without a queue, where congestion control measures them.
+    /// The measured rate and RTT without a queue, if congestion control measures them.
     pub estimate: Option<Estimate>,
     /// Retransmission timeout, with its back-off.
     pub rto: Duration,
-    /// Fraction of chunks lost: what a simulation's oracle says, or else what was measured.
+    /// Fraction of chunks lost: from a simulation's oracle, or else as measured.
     pub loss_rate: f64,
     /// Timeouts in a row.
     pub error_count: u32,
@@ -64,18 +64,18 @@ pub struct PathView {
     pub last_data_received: Option<Instant>,
 }
 
-/// Loss rates below this one make no difference to a score: so few packets say no more.
+/// The lowest loss rate that a score can have: lower ones need more packets than are measured.
 const LEAST_LOSS_RATE: f64 = 1e-4;
 
 impl PathView {
-    /// How much the path promises, in packets per second: sqrt(1.5) / (RTT sqrt(loss rate)), the
-    /// throughput of TCP by RON's formula (mTCP paper, section 5.6). 0 before its RTT is measured.
+    /// The expected throughput of the path in packets per second: sqrt(1.5) / (RTT sqrt(loss
+    /// rate)), as RON estimates TCP's (mTCP paper, section 5.6). 0 before the RTT is measured.
     pub fn score(&self) -> f64 {
         score(self.srtt, self.loss_rate)
     }
 }
 
-/// [`PathView::score`] for a round-trip time and a loss rate.
+/// [`PathView::score`] of a round-trip time and a loss rate.
 pub(crate) fn score(srtt: Option<Duration>, loss_rate: f64) -> f64 {
     let Some(rtt) = srtt.filter(|rtt| !rtt.is_zero()) else { return 0.0 };
     1.5f64.sqrt() / (rtt.as_secs_f64() * loss_rate.max(LEAST_LOSS_RATE).sqrt())

@@ -20,10 +20,10 @@ pub enum PathRank {
 }
 
 impl PathRank {
-    /// The rank of a path of which nothing is said.
+    /// The rank of a path that was given none.
     pub const NORMAL: PathRank = PathRank::Cost(0);
 
-    /// True for the rank of a path of which nothing is said.
+    /// True for the rank of a path that was given none.
     pub fn is_normal(&self) -> bool {
         *self == PathRank::NORMAL
     }

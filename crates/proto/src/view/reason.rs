@@ -9,15 +9,15 @@ use serde::Serialize;
 pub enum SuppressReason {
     /// It shares a bottleneck with a faster path.
     SharedBottleneck,
-    /// It is slower than the fastest path by `suppress_below` or more.
+    /// It is slower than the fastest path by the factor `suppress_below` or more.
     Slow,
     /// `paths_max` others have better scores.
     Spare,
     /// It has too many of its hops in common with a path of a better score (mTCP paper, section
     /// 3.3).
     SharesHops,
-    /// Its [rank](super::PathRank) is dearer than that of paths that work and carry what is
-    /// offered.
+    /// The [rank](super::PathRank) is dearer than that of working paths which carry all that the
+    /// application offers.
     Dearer,
 }
 
@@ -42,12 +42,12 @@ impl SuppressReason {
 pub enum RestoreReason {
     /// Its score is `path_addition_gain` times that of the worst path in use, or more.
     Better,
-    /// Fewer than `paths_min` others work; or it was a spare, and fewer than `paths_max` do.
+    /// Fewer than `paths_min` others work; or the path was a spare, and fewer than `paths_max`
+    /// work.
     TooFew,
-    /// The paths that it shares its hops with do not work, or a later look at the hops found
-    /// others.
+    /// The paths that share its hops do not work, or its hops turned out to be others.
     Disjoint,
-    /// It shared a bottleneck some time ago (`shared_retry`), and may have one of its own now.
+    /// It shared a bottleneck some time ago (`shared_retry`), and may have a separate one now.
     Again,
     /// No cheaper path works.
     Failover,
@@ -78,14 +78,14 @@ impl RestoreReason {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ElectReason {
-    /// The path where they went has failed, as this side knows.
+    /// Their old path has failed, as far as this side knows.
     Failed,
-    /// This side has set it aside, so that it brings the peer no data.
+    /// This side has set their old path aside, so that it brings the peer no data.
     SetAside,
-    /// It works, as far as this side knows, but brings no data while others do: it failed, or was
-    /// set aside by the side that sends the data.
+    /// Their old path works, as far as this side knows, but brings no data while others do. It
+    /// failed on the peer's side, or the peer has set it aside.
     Silent,
-    /// It works, as far as this side knows; the other one has a better score.
+    /// Their old path works, as far as this side knows; the new one has a better score.
     Better,
 }
 

@@ -13,20 +13,20 @@ pub struct Standing {
     pub id: PathId,
     /// Its state.
     pub state: PathState,
-    /// Our address on it is ours no longer, so that nothing is sent there.
+    /// True if this host no longer has the path's local address, so that nothing is sent there.
     pub is_away: bool,
     /// A heartbeat was sent and not answered yet.
     pub is_probed: bool,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
-    /// Fraction of chunks lost since the path exists, or what a simulation's oracle says.
+    /// Fraction of chunks lost over the life of the path, or from a simulation's oracle.
     pub loss_rate: f64,
-    /// The loss rate is the oracle's.
+    /// True if the loss rate is the oracle's.
     pub is_loss_certain: bool,
-    /// User bytes acknowledged since the path exists.
+    /// User bytes acknowledged over the life of the path.
     pub acked_bytes: u64,
-    /// DATA chunks sent since then.
+    /// DATA chunks sent over the life of the path.
     pub chunks_sent: u64,
-    /// Of these, chunks taken for lost.
+    /// Chunks of these taken for lost.
     pub chunks_lost: u64,
 }
