@@ -15,13 +15,13 @@ pub(crate) struct SackConfig {
     /// Delayed Ack for CMT: reordering, which sending over several paths causes all the time, does
     /// not force a SACK; the SACK reports in its flags how many packets it answers instead.
     pub(crate) dac: bool,
-    /// The SACK for the first DATA packet is not delayed: the peer's congestion window is smallest
+    /// The SACK for the first DATA packet is sent at once: the peer's congestion window is smallest
     /// then, and its RTT has not been measured.
     pub(crate) first_at_once: bool,
-    /// The SACK for a packet that fills the last gap is not delayed.
+    /// The SACK for a packet that fills the last gap is sent at once.
     pub(crate) filled_gap_at_once: bool,
-    /// A packet of duplicates only is answered at once, and counts towards the next delayed SACK
-    /// all the same. Without DAC only.
+    /// A packet with nothing but duplicates is acknowledged at once, and also counts towards the
+    /// next delayed SACK. Without DAC only.
     pub(crate) counts_duplicates: bool,
 }
 
@@ -51,10 +51,10 @@ pub(crate) struct DelayedAck {
     config: SackConfig,
     /// Packets that brought new DATA since the last SACK.
     packets: u32,
-    /// When the delay of the oldest of them ends.
+    /// When the delay of the oldest of these packets ends.
     deadline: Option<Instant>,
     immediate: bool,
-    /// The SACK due now answers duplicates only, and leaves the count as it is.
+    /// True if the SACK due now answers duplicates only. It does not reset the count of packets.
     keeps_count: bool,
     /// True if any SACK has been sent on this association.
     sent_any: bool,
@@ -75,7 +75,8 @@ impl DelayedAck {
 
     /// Takes note of a packet with DATA, after all its chunks were handled.
     pub(crate) fn on_data_packet(&mut self, now: Instant, facts: PacketFacts) {
-        // RFC 9260 §6.2: nothing but duplicates is answered at once: the SACK for them was lost.
+        // RFC 9260 §6.2: a packet with nothing but duplicates is acknowledged at once, because an
+        // earlier SACK was lost.
         let only_duplicates = facts.any_duplicate && !facts.any_new;
         let counts_it = only_duplicates && self.config.counts_duplicates && !self.config.dac;
         if facts.any_new || counts_it {
@@ -95,13 +96,13 @@ impl DelayedAck {
             || (self.config.first_at_once && !self.sent_any);
     }
 
-    /// Makes a SACK due now, whatever has arrived (as to announce a window that has opened, §6.2,
-    /// or in SHUTDOWN-SENT, §9.2).
+    /// Makes a SACK due now, for instance to announce a window that has opened (§6.2), or in
+    /// SHUTDOWN-SENT (§9.2).
     pub(crate) fn demand_now(&mut self) {
         self.immediate = true;
     }
 
-    /// True if what has arrived makes a SACK due, whatever the time.
+    /// True if the packets received make a SACK due, before its delay ends.
     pub(crate) fn is_due_by_count(&self) -> bool {
         self.immediate || self.packets >= self.config.sack_every.max(1)
     }
@@ -111,12 +112,12 @@ impl DelayedAck {
         self.is_due_by_count() || self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// When a SACK becomes due if nothing else arrives; `None` if nothing waits for one.
+    /// When a SACK becomes due if nothing else arrives; `None` if there is nothing to acknowledge.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Takes note that a SACK was sent: nothing waits for one now.
+    /// Takes note that a SACK was sent: nothing is left to acknowledge.
     pub(crate) fn on_sack_sent(&mut self) {
         if !std::mem::take(&mut self.keeps_count) {
             self.packets = 0;
@@ -126,15 +127,15 @@ impl DelayedAck {
         self.sent_any = true;
     }
 
-    /// Packets that brought new DATA since the last SACK. Packets of duplicates only are not
-    /// counted: they say nothing of what is missing.
+    /// Packets that brought new DATA since the last SACK. Packets with nothing but duplicates do
+    /// not count, because they prove nothing about missing chunks.
     pub(crate) fn packets_since_sack(&self) -> u32 {
         self.packets
     }
 
-    /// The number a SACK sent now reports in its flags: the packets it answers, less one, at most
-    /// `max`. The paper's single bit is `max` 1; draft-tuexen-tsvwg-sctp-multipath widens it. Zero
-    /// without DAC, as RFC 9260 §3.3.4 demands.
+    /// The number in the flags of a SACK sent now: the packets it acknowledges, less one, at most
+    /// `max`. The paper's single bit is `max` 1; draft-tuexen-tsvwg-sctp-multipath has more bits.
+    /// Zero without DAC, as RFC 9260 §3.3.4 demands.
     pub(crate) fn dac_flags(&self, max: u8) -> u8 {
         if !self.config.dac {
             return 0;
@@ -152,8 +153,8 @@ impl DelayedAck {
         self.config.sack_every
     }
 
-    /// Changes the packets for each SACK, at least 1 (fewer SACKs at high rates; one each when the
-    /// peer needs every one).
+    /// Changes the packets for each SACK, at least 1: more of them at high rates, 1 if the peer
+    /// needs every SACK.
     pub(crate) fn set_sack_every(&mut self, packets: u32) {
         self.config.sack_every = packets;
     }

@@ -5,16 +5,16 @@ use manypath_wire::{Data, DataFlags, Ssn, StreamId, Tsn};
 
 use super::message::Payload;
 
-/// The most slots of the index. Held TSNs span at most twice this many before two share a slot.
+/// Most slots of the index. Two held TSNs share a slot only if they are at least this far apart.
 const SLOTS_MAX: usize = 1 << 17;
 const SLOTS_MIN: usize = 64;
 const EMPTY: u32 = u32::MAX;
 
 /// A held DATA chunk.
 ///
-/// Chunks with consecutive TSNs that belong to one message form a *run*. The two ends of a run know
-/// each other and its size, so that two runs join in constant time; what the inner chunks say of
-/// their run is out of date.
+/// Chunks with consecutive TSNs that belong to one message form a *run*. The first and the last
+/// chunk of a run store each other's TSN and the run's size, so two runs join in constant time. The
+/// values in inner chunks are out of date.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) tsn: Tsn,
@@ -47,16 +47,16 @@ pub(super) struct TooWide;
 
 /// The held chunks.
 ///
-/// The index is a ring of slots, each TSN in the slot of its lower bits. It doubles when two held
-/// TSNs meet in one slot, and so is about as long as the held TSNs are apart, at four bytes a slot;
-/// nothing is ever filled or searched in proportion to a distance between TSNs.
+/// The index is a ring of slots; the low bits of a TSN select its slot. It doubles when two held
+/// TSNs need one slot. So its length is about the distance between the held TSNs, at four bytes a
+/// slot. No operation takes time in proportion to a distance between TSNs.
 #[derive(Clone, Debug)]
 pub(super) struct HeldChunks {
     /// Positions in `chunks`, or `EMPTY`; the length is a power of two, or zero before first use.
     slots: Vec<u32>,
     chunks: Vec<Option<Held>>,
     free: Vec<u32>,
-    /// No held TSN is above it.
+    /// An upper bound of all held TSNs.
     highest: Tsn,
 }
 
@@ -77,7 +77,7 @@ impl HeldChunks {
         self.position(tsn).and_then(|i| self.chunks[i].as_ref())
     }
 
-    /// Memory of the index, in bytes.
+    /// Memory of the index in bytes.
     #[cfg(test)]
     pub(super) fn index_bytes(&self) -> usize {
         self.slots.capacity() * size_of::<u32>()
@@ -113,7 +113,7 @@ impl HeldChunks {
         Ok(())
     }
 
-    /// The run that has `tsn` at one end.
+    /// The run that begins or ends with `tsn`.
     pub(super) fn run_at(&self, tsn: Tsn) -> Option<Run> {
         let held = self.get(tsn)?;
         let (first, last) =
@@ -121,7 +121,7 @@ impl HeldChunks {
         Some(Run { first, last, bytes: held.run_bytes })
     }
 
-    /// Makes one run of two that follow each other.
+    /// Joins two runs, of which one follows the other.
     pub(super) fn join(&mut self, left: Run, right: Run) -> Run {
         debug_assert_eq!(left.last.next(), right.first);
         let run = Run { first: left.first, last: right.last, bytes: left.bytes + right.bytes };
@@ -129,7 +129,7 @@ impl HeldChunks {
         run
     }
 
-    /// Takes the chunks of a run out, in order.
+    /// Removes the chunks of a run and returns their payload, in order.
     pub(super) fn take_run(&mut self, run: Run) -> Payload {
         let mut payload = Payload::with_capacity(run.chunks());
         let mut tsn = run.first;
@@ -144,7 +144,7 @@ impl HeldChunks {
 
     /// The highest held TSN, if it is above `floor`.
     pub(super) fn highest_above(&mut self, floor: Tsn) -> Option<Tsn> {
-        // The bound goes down only past TSNs that have gone up before it.
+        // The bound moves down only past TSNs that once moved it up.
         while !self.is_empty() && self.highest.gt(floor) {
             if self.position(self.highest).is_some() {
                 return Some(self.highest);
@@ -154,7 +154,7 @@ impl HeldChunks {
         None
     }
 
-    /// Takes out the chunk at the upper end of a run; the rest of the run remains.
+    /// Removes the last chunk of a run; the rest of the run remains.
     pub(super) fn cut_last(&mut self, run: Run) -> Option<Held> {
         let held = self.remove(run.last)?;
         if run.first != run.last {
@@ -193,7 +193,7 @@ impl HeldChunks {
         (held.tsn == tsn).then_some(i as usize)
     }
 
-    /// The slot of a TSN that is not held, after growing the index until no other TSN is in it.
+    /// The slot of a TSN that is not held. The index grows until no other TSN is in that slot.
     fn free_slot(&mut self, tsn: Tsn) -> Result<usize, TooWide> {
         while self.slots.get(self.slot(tsn)).is_none_or(|&i| i != EMPTY) {
             let len = (self.slots.len() * 2).max(SLOTS_MIN);

@@ -89,7 +89,7 @@ pub struct Message {
     /// Its data.
     pub payload: Payload,
     /// False for a part that more parts follow (partial delivery, RFC 9260 §6.9). Until the last
-    /// part, nothing else is delivered from the stream. If messages are interleaved, parts of those
-    /// of other streams may come between.
+    /// part, nothing else is delivered from the stream. If messages are interleaved, parts of
+    /// messages of other streams may come between.
     pub end_of_message: bool,
 }

@@ -17,8 +17,8 @@ pub(crate) use room::Limits;
 mod interleaved;
 mod room;
 
-/// The chunks of one message, at most, that are gathered before partial delivery begins. Together
-/// with the window of the tracker it bounds how far apart held TSNs are.
+/// Most chunks of one message that are gathered before partial delivery begins. Together with the
+/// window of the tracker it bounds the distance between held TSNs.
 const PARTIAL_DELIVERY_CHUNKS_MAX: usize = 32_768;
 
 #[derive(Copy, Clone, Debug)]
@@ -63,19 +63,20 @@ pub(crate) struct Inbound {
     retain: Retain,
     streams: Vec<Stream>,
     held: HeldChunks,
-    /// The first TSN of each complete ordered message whose turn has not come. Never iterated.
+    /// The first TSN of each complete ordered message that waits for its turn. Never iterated.
     waiting: HashMap<(StreamId, Ssn), Tsn>,
-    /// The first TSN of each complete unordered message that waits for the end of `partial`.
+    /// The first TSN of each complete unordered message that waits until `partial` ends.
     deferred: BTreeSet<u32>,
-    /// At most one: the message at the cumulative TSN, which nothing can overtake.
+    /// The message at the cumulative TSN, if it is delivered in parts. No other message can
+    /// overtake it.
     partial: Option<Partial>,
-    /// The same of I-DATA chunks, if user data comes in these.
+    /// Reassembly of I-DATA chunks, if these carry the user data.
     interleaved: Option<Box<Interleaved>>,
     ready: VecDeque<Message>,
-    /// Messages on stream 0 with this payload protocol identifier are not the application's.
+    /// Messages on stream 0 with this payload protocol identifier are kept from the application.
     set_aside: Option<u32>,
     aside: VecDeque<Message>,
-    /// Chunks that were discarded to make room.
+    /// Number of chunks discarded to make room.
     reneged: u64,
 }
 
@@ -101,9 +102,9 @@ impl Inbound {
     /// Takes in a DATA chunk just received: decides whether there is room for it, records its TSN
     /// in `tracker`, and reassembles.
     ///
-    /// Short of room, it follows RFC 9260 §6.2: a TSN above all others is dropped; for one below,
-    /// those with the highest TSNs are discarded until it fits. The next TSN in order is dropped
-    /// only if what fills the buffers is ready, so that popping messages makes room.
+    /// If room is short, it follows RFC 9260 §6.2. A TSN above all others is dropped. For a lower
+    /// TSN, the chunks with the highest TSNs are discarded until it fits. The next TSN in order is
+    /// dropped only if ready messages fill the buffers, so that popping them makes room.
     ///
     /// After an error the TSN counts as received.
     pub(crate) fn accept(
@@ -126,8 +127,7 @@ impl Inbound {
         Ok(arrival)
     }
 
-    /// Reassembles a chunk that there is room for, and whose TSN was new when `tracker` recorded
-    /// it.
+    /// Reassembles a chunk that has room, and whose TSN was new to `tracker`.
     pub(crate) fn push(
         &mut self,
         data: Data,
@@ -158,21 +158,19 @@ impl Inbound {
         self
     }
 
-    /// The chunks from now on came in a packet of `bytes` bytes. Their payloads keep it alive until
-    /// they are copied.
+    /// Notes the length of the packet that carried the next chunks. Their payloads keep the packet
+    /// alive until they are copied.
     pub(crate) fn begin_packet(&mut self, bytes: usize) {
         self.retain.begin_packet(bytes);
         self.room.begin_packet();
     }
 
-    /// Copies every payload that is kept, and so keeps no packet alive: for peers that nothing is
-    /// known of.
+    /// Copies every payload that is held, so that none keeps its packet alive: for unknown peers.
     pub(crate) fn copy_all(&mut self, all: bool) {
         self.retain.copy_all(all);
     }
 
-    /// Other limits from now on. What is held above lower ones stays until it is popped or makes
-    /// room.
+    /// Sets the limits. Data held above lower limits stays until it is popped or makes room.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.room.limits = limits;
     }
@@ -183,12 +181,12 @@ impl Inbound {
         self.set_aside = Some(ppid);
     }
 
-    /// The next message, or part of one, of those that are set aside. They take no room.
+    /// The next message, or part of one, that is set aside. Such messages take no room.
     pub(crate) fn pop_aside(&mut self) -> Option<Message> {
         self.aside.pop_front()
     }
 
-    /// Nothing that has arrived waits for anything.
+    /// True if nothing that has arrived waits for anything.
     pub(crate) fn is_clear(&self) -> bool {
         self.ready.is_empty()
             && self.aside.is_empty()
@@ -204,7 +202,7 @@ impl Inbound {
         Some(message)
     }
 
-    /// A payload that was ready takes no room any more.
+    /// Releases the room of a payload that was ready.
     #[inline]
     fn leave(&mut self, payload: &Payload) {
         let amount = Amount { chunks: payload.chunks().len(), bytes: payload.len() };
@@ -233,7 +231,7 @@ impl Inbound {
         self.room.available()
     }
 
-    /// DATA chunks that were discarded again to make room for others.
+    /// DATA chunks that were discarded to make room for others.
     pub(crate) fn chunks_reneged(&self) -> u64 {
         self.reneged
     }
@@ -243,21 +241,21 @@ impl Inbound {
         self.room.has_room(len)
     }
 
-    /// Promises to keep what has arrived up to a TSN, and returns it: for non-renegable gap ack
+    /// Promises to keep all chunks up to a TSN, and returns that TSN: for non-renegable gap ack
     /// blocks.
     pub(crate) fn keep(&mut self, tracker: &TsnTracker) -> Tsn {
         let cum = tracker.cum_tsn();
         let begun = match self.interleaved {
             None => self.held.run_at(cum).map(amount_of).unwrap_or_default(),
-            // Any part of it may stay, whatever its TSN.
+            // A chunk of a partly delivered message may have any TSN, so count all that is held.
             Some(_) => self.held_in_reassembly(),
         };
         self.room.keep(cum, begun)
     }
 
-    /// Discards the chunk with the highest TSN that is above the cumulative TSN, not delivered, and
-    /// not promised to be [kept](Self::keep), and makes `tracker` forget it (reneging, RFC 9260
-    /// §6.2). For use when memory is short.
+    /// Discards the chunk with the highest TSN that is above the cumulative TSN, undelivered, and
+    /// not promised to be [kept](Self::keep). `tracker` forgets it (reneging, RFC 9260 §6.2). For
+    /// use when memory is short.
     #[cfg(test)]
     pub(crate) fn drop_highest(&mut self, tracker: &mut TsnTracker) -> Option<Tsn> {
         self.drop_highest_above(tracker.cum_tsn(), tracker)
@@ -278,7 +276,7 @@ impl Inbound {
         Ok(true)
     }
 
-    /// Answers for a chunk that has no room although nothing above its TSN is held any more.
+    /// Refuses a chunk that has no room, although no chunk above its TSN is held any more.
     fn refuse(&mut self, tsn: Tsn, cum: Tsn) -> Result<bool, ProtocolViolation> {
         if tsn != cum.next() {
             return Ok(false);
@@ -289,8 +287,8 @@ impl Inbound {
         if !self.ready.is_empty() {
             return Ok(false);
         }
-        // Nothing will be popped, and no TSN is still to come that could set free what is held: it
-        // must be one long message, or wait for SSNs that were left out.
+        // Nothing can be popped, and no missing TSN can release what is held. So the buffers hold
+        // one long message, or messages behind SSNs that the peer left out.
         match self.interleaved {
             None => self.begin_partial(cum, 0),
             Some(_) => self.open_a_message(),
@@ -324,7 +322,7 @@ impl Inbound {
         Some(self.note_reneged(tsn, cut.payload.len(), tracker))
     }
 
-    /// A chunk was discarded: it takes no room any more, and may come again.
+    /// Notes that a chunk was discarded: it takes no room, and may be sent again.
     fn note_reneged(&mut self, tsn: Tsn, bytes: usize, tracker: &mut TsnTracker) -> Tsn {
         self.room.held.subtract(Amount::of_chunk(bytes));
         self.reneged += 1;
@@ -341,14 +339,14 @@ impl Inbound {
             && self.partial.is_none_or(|partial| partial.heading.stream != stream)
     }
 
-    /// Checks that the chunk can stand where it does, by what is known of the TSNs beside it.
+    /// Checks by the TSNs beside a chunk that it can stand where it does.
     fn check_neighbours(&self, data: &Data, tracker: &TsnTracker) -> Result<(), ProtocolViolation> {
         let heading = heading_of(data);
         let (begin, end) = (data.flags.begin(), data.flags.end());
         let (before, after) = (data.tsn.prev(), data.tsn.next());
         let partial = self.partial.filter(|partial| partial.next == data.tsn);
-        // A TSN received and not held was delivered, and was the end or beginning of its message;
-        // or it was on an invalid stream.
+        // A neighbour that was received and is not held was delivered, as the end or the beginning
+        // of its message; or it was on an invalid stream.
         let invalid = usize::from(data.stream.0) >= self.streams.len();
         let fits_before = match (self.held.get(before), partial) {
             (Some(left), _) if left.flags.end() => begin,
@@ -375,9 +373,9 @@ impl Inbound {
         let Some(state) = self.streams.get(usize::from(stream.0)) else {
             return Err(ProtocolViolation::InvalidStream { tsn, stream });
         };
-        // RFC 9260 §6.5: SSNs compare by serial number arithmetic, which calls the upper half of
-        // all distances "behind". Between one message and another half the SSNs ahead there must be
-        // as many TSNs, so a TSN that far ahead is believed.
+        // RFC 9260 §6.5: SSNs compare by serial number arithmetic, by which half of all SSNs are
+        // "behind". A message half of the SSNs ahead needs as many TSNs between, so a TSN that is
+        // far enough ahead proves that the SSN is ahead.
         let behind = ssn.distance_from(state.next_ssn) > u16::MAX / 2;
         let cum = tracker.cum_tsn();
         let far = tsn.gt(cum) && tsn.distance_from(cum) > u32::from(u16::MAX / 2);
@@ -394,7 +392,7 @@ impl Inbound {
         let payload = self.retain.held(std::mem::take(&mut data.payload));
         let bytes = payload.len();
         if self.held.insert(data, payload).is_err() {
-            // Only TSNs below the cumulative one that wait for ever can be so far from this one.
+            // Only if TSNs below the cumulative one wait for ever can this TSN be so far from them.
             return Err(ProtocolViolation::Undeliverable { tsn });
         }
         self.room.held.add(Amount::of_chunk(bytes));
@@ -419,7 +417,7 @@ impl Inbound {
         }
     }
 
-    /// The heading of a run that is a complete message.
+    /// The heading of a run, if the run is a complete message.
     fn complete_message(&self, run: Run) -> Option<Heading> {
         let first = self.held.get(run.first)?;
         let last = self.held.get(run.last)?;
@@ -520,7 +518,7 @@ impl Inbound {
         self.make_ready(heading, payload, true);
     }
 
-    /// Delivers a message of one chunk that was never held.
+    /// Delivers a message of one chunk without holding it.
     fn deliver_whole(&mut self, mut data: Data) {
         let heading = heading_of(&data);
         let payload = self.retain.ready(std::mem::take(&mut data.payload), self.ready.len());

@@ -8,12 +8,12 @@ use manypath_wire::Tsn;
 /// ack block can express (RFC 9260 §3.3.4).
 pub(crate) const MAX_TSN_AHEAD: u32 = 65_535;
 
-/// The most separate ranges of TSNs held above the cumulative TSN. Arrivals that would open one
-/// more are dropped unacked, so that a peer cannot make the tracker large or slow.
+/// Most ranges of TSNs above the cumulative TSN. A TSN that would open another range is dropped
+/// without an acknowledgement, so that a peer cannot make the tracker large or slow.
 pub(crate) const MAX_GAPS: usize = 4096;
 
-/// The most duplicate TSNs remembered until a SACK reports them: more than a packet of 64 KiB has
-/// chunks. A sender that sends chunks on two paths waits for the report of each.
+/// Most duplicate TSNs remembered until a SACK reports them: more than a packet of 64 KiB has
+/// chunks. A sender that sends chunks on two paths waits for each report.
 pub(crate) const MAX_DUPLICATES: usize = 4096;
 
 /// Meaning of the arrival of a TSN.
@@ -23,8 +23,8 @@ pub(crate) enum Arrival {
     New,
     /// It had been received before; the next SACK reports it.
     Duplicate,
-    /// It cannot be accepted now (too far ahead, one gap too many, or no room for it): drop it
-    /// without acknowledging it; the peer sends it again.
+    /// It cannot be accepted now: it is too far ahead, opens one gap too many, or has no room. It
+    /// must be dropped without an acknowledgement; the peer sends it again.
     Dropped,
 }
 
@@ -35,7 +35,7 @@ struct Range {
     last: u64,
 }
 
-/// Where a TSN falls among those received; the indices are of `ranges`.
+/// The place of a TSN among those received, with indices into `ranges`.
 #[derive(Copy, Clone)]
 enum Place {
     Next,
@@ -48,8 +48,8 @@ enum Place {
 
 /// The received TSNs: a cumulative TSN and the ranges above it.
 ///
-/// In-order arrivals and arrivals that extend the last range take constant time; others a binary
-/// search among the ranges, of which there are as many as gaps, never as many as TSNs.
+/// Arrivals in order, and arrivals that extend the last range, take constant time. Others take a
+/// binary search among the ranges. Their number is that of the gaps, not that of TSNs.
 #[derive(Clone, Debug)]
 pub(crate) struct TsnTracker {
     /// The cumulative TSN, extended to 64 bits so that ranges compare as plain numbers. Its lower
@@ -63,12 +63,12 @@ pub(crate) struct TsnTracker {
 impl TsnTracker {
     /// A tracker for a peer whose first TSN is `initial_tsn` (RFC 9260 §3.3.2).
     pub(crate) fn new(initial_tsn: Tsn) -> TsnTracker {
-        // One lap of room below, so that TSNs before the first one extend without underflow.
+        // Leave one wrap-around of room below, so that earlier TSNs do not underflow.
         let cum = (1 << 32) + u64::from(initial_tsn.prev().0);
         TsnTracker { cum, ranges: VecDeque::new(), duplicates: Vec::new() }
     }
 
-    /// The last TSN before the first missing one.
+    /// The cumulative TSN: the last one before the first missing TSN.
     pub(crate) fn cum_tsn(&self) -> Tsn {
         Tsn(self.cum as u32)
     }
@@ -140,8 +140,8 @@ impl TsnTracker {
         Arrival::New
     }
 
-    /// Takes back the arrival of `tsn`, which the receiver has discarded undelivered (reneging, RFC
-    /// 9260 §6.2). Only TSNs above the cumulative TSN can be taken back; answers whether it was.
+    /// Takes back the arrival of `tsn`, because the receiver has discarded the chunk (reneging, RFC
+    /// 9260 §6.2). Only TSNs above the cumulative TSN can be taken back. True if it was.
     pub(crate) fn forget(&mut self, tsn: Tsn) -> bool {
         let at = self.extend(tsn);
         let i = self.ranges.partition_point(|r| r.last < at);
@@ -168,7 +168,8 @@ impl TsnTracker {
         self.ranges.iter().map(|r| ((r.first - self.cum) as u16, (r.last - self.cum) as u16))
     }
 
-    /// The same, apart: the blocks above the TSN `kept`, and those up to it.
+    /// The gap ack blocks of a SACK sent now, split into blocks above the TSN `kept` and blocks up
+    /// to it.
     pub(crate) fn gap_ack_blocks_split_at(&self, kept: Tsn) -> [Vec<(u16, u16)>; 2] {
         let limit = u16::try_from(self.offset(kept).max(0)).unwrap_or(u16::MAX);
         let (mut above, mut below) = (Vec::new(), Vec::new());
@@ -183,13 +184,13 @@ impl TsnTracker {
         [above, below]
     }
 
-    /// TSNs received again and not reported yet, in order of arrival, one entry each time, at most
-    /// [`MAX_DUPLICATES`].
+    /// TSNs received again and not reported yet, in order of arrival; one entry per arrival, at
+    /// most [`MAX_DUPLICATES`].
     pub(crate) fn duplicates(&self) -> &[Tsn] {
         &self.duplicates
     }
 
-    /// Call when a SACK with the first `count` of the duplicates has been sent.
+    /// Forgets the first `count` duplicates, because a SACK with them has been sent.
     pub(crate) fn duplicates_reported(&mut self, count: usize) {
         self.duplicates.drain(..count.min(self.duplicates.len()));
     }

@@ -41,8 +41,8 @@ pub(crate) enum ProtocolViolation {
         /// Its MID.
         mid: Mid,
     },
-    /// Everything up to this TSN has been received and fills the buffers, yet an earlier message of
-    /// its stream is missing, so that none of it can ever be delivered.
+    /// Everything up to this TSN has been received and fills the buffers, but an earlier message of
+    /// its stream is missing. So nothing of it can ever be delivered.
     #[error("at TSN {} the buffers are full of messages whose predecessors were never sent", tsn.0)]
     Undeliverable {
         /// The TSN of the chunk.

@@ -1,7 +1,7 @@
 //! From I-DATA chunks to messages (RFC 8260 §2.2.3).
 //!
-//! A message is found by its stream, its U bit and its MID, and its fragments are joined by their
-//! FSN. TSNs say nothing of messages; they say what may be discarded to make room.
+//! The stream, the U bit and the MID identify a message, and the FSN orders its fragments. TSNs
+//! only decide which fragments may be discarded to make room.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,33 +37,33 @@ impl Key {
 struct Stream {
     /// The ordered message to deliver next.
     next_mid: Mid,
-    /// The message that is being delivered in parts. Until it ends, no other one is delivered from
-    /// the stream.
+    /// The message that is being delivered in parts. Until it ends, no other message is delivered
+    /// from the stream.
     partial: Option<Key>,
 }
 
 #[derive(Clone, Debug)]
 struct Fragment {
-    /// In the numbers of the tracker, which do not wrap.
+    /// The TSN as the tracker's number, which does not wrap.
     tsn: u64,
     payload: Bytes,
 }
 
-/// A message that is not delivered, or not to its end. FSNs are counted on where they wrap.
+/// A message that is not delivered to its end. FSNs are numbered on where they wrap.
 #[derive(Copy, Clone, Debug, Default)]
 struct Assembly {
-    /// Once the first fragment is here.
+    /// The PPID, known once the first fragment is here.
     ppid: u32,
     /// Fragments held.
     held: u64,
     /// All fragments before this one were delivered.
     next: u64,
-    /// As far as it was looked at: all fragments from `next` to this one, exclusive, are here and
-    /// not above the cumulative TSN, so that they are not discarded.
+    /// All fragments from `next` to this one, exclusive, are here and not above the cumulative TSN,
+    /// so that they are not discarded.
     reach: u64,
-    /// User bytes of these.
+    /// User bytes of these fragments.
     reach_bytes: usize,
-    /// The last fragment, once it is here.
+    /// The FSN of the last fragment, once it is here.
     last: Option<u64>,
 }
 
@@ -76,18 +76,18 @@ impl Assembly {
 /// The messages that wait for fragments or for their turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Interleaved {
-    /// Of those streams that anything came on, and those before them.
+    /// State of streams, up to the highest one on which anything arrived.
     streams: Vec<Stream>,
     messages: BTreeMap<Key, Assembly>,
-    /// By message and FSN: one map for all, so that a small message costs little more than its
-    /// bytes.
+    /// Fragments by message and FSN. One map holds all, so that a small message costs little more
+    /// than its bytes.
     fragments: BTreeMap<(Key, u64), Fragment>,
-    /// Where each fragment is that is held.
+    /// The message and the FSN of each held fragment, by TSN.
     by_tsn: BTreeMap<u64, (Key, u64)>,
-    /// Incomplete messages that their order allows to deliver and whose next fragment is here, with
-    /// the TSN of that.
+    /// Incomplete messages whose turn it is and whose next fragment is here, with the TSN of that
+    /// fragment.
     openable: BTreeSet<(u64, Key)>,
-    /// Complete unordered messages that wait for the end of one that is delivered in parts.
+    /// Complete unordered messages that wait until one that is delivered in parts ends.
     deferred: BTreeSet<Key>,
     /// The cumulative TSN.
     cum: u64,
@@ -110,12 +110,12 @@ impl Interleaved {
         &mut self.streams[index]
     }
 
-    /// The order of its stream allows to deliver it.
+    /// True if the order of its stream allows the message to be delivered.
     fn is_next(&self, key: Key) -> bool {
         key.unordered || self.stream(key.stream).next_mid.0 == key.mid
     }
 
-    /// No other message of its stream is delivered in parts.
+    /// True if no other message of its stream is being delivered in parts.
     fn is_free(&self, key: Key) -> bool {
         self.stream(key.stream).partial.is_none_or(|partial| partial == key)
     }
@@ -157,8 +157,8 @@ impl Interleaved {
         Ok(())
     }
 
-    /// Looks for fragments of a message that follow those looked at. Returns the message, and what
-    /// it is in `openable`, if its next fragment is here.
+    /// Extends a message's `reach` over fragments that are here. Returns the message and its entry
+    /// for `openable`, if its next fragment is here.
     fn advance(&mut self, key: Key) -> Option<(Assembly, (u64, Key))> {
         let message = self.messages.get_mut(&key)?;
         for (&(_, fsn), fragment) in self.fragments.range((key, message.reach)..=(key, u64::MAX)) {
@@ -172,7 +172,7 @@ impl Interleaved {
         Some((*message, (first.tsn, key)))
     }
 
-    /// Takes out the fragments of a message that follow each other: all, if it is complete.
+    /// Removes the consecutive fragments of a message: all of them, if it is complete.
     fn take(&mut self, key: Key) -> Option<(Payload, u32)> {
         let message = self.messages.get_mut(&key)?;
         let (first, ppid) = (message.next, message.ppid);
@@ -214,34 +214,34 @@ impl Interleaved {
         if message.held == 0 && message.next == 0 {
             self.messages.remove(&key);
         } else if self.is_next(key) {
-            // It may have been complete before.
+            // The message may have been complete before.
             let open = self.advance(key).map(|(_, open)| open);
             self.openable.extend(open);
         }
         Some((Tsn(tsn as u32), bytes))
     }
 
-    /// A message may begin to be delivered in parts if its first fragment is not above the
-    /// cumulative TSN. All that its sender sent before on its stream is then here, so that it holds
-    /// up nothing but what was sent later, which can be discarded.
+    /// True if a message may begin partial delivery: its first fragment is not above the cumulative
+    /// TSN. All that its sender sent before on the stream is then here, so it holds up only later
+    /// data, which can be discarded.
     fn may_open(&self, tsn: u64, key: Key) -> bool {
         tsn <= self.cum && self.is_free(key)
     }
 
-    /// A message that can be delivered in parts now. If it is another one that has the lowest TSN,
-    /// the sender mixed messages of one stream.
+    /// A message that can be delivered in parts now. `None` if the lowest TSN belongs to one that
+    /// cannot: its sender mixed messages of one stream.
     fn first_openable(&self) -> Option<Key> {
         self.openable.first().filter(|(tsn, key)| self.may_open(*tsn, *key)).map(|(_, key)| *key)
     }
 
-    /// A complete unordered message of a stream that waits no longer.
+    /// A complete unordered message of a stream that need not wait any more.
     fn next_deferred(&mut self, stream: StreamId) -> Option<Key> {
         let key = *self.deferred.range(Key::first_of(stream)..).next()?;
         let is_of_stream = key.stream == stream;
         (is_of_stream && self.deferred.remove(&key)).then_some(key)
     }
 
-    /// Fragments held, and that every index agrees on them.
+    /// Checks that all indices agree. Returns the number of fragments held.
     #[cfg(test)]
     fn check(&self) -> usize {
         let held = self.fragments.len();
@@ -318,7 +318,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Delivers of a message what can be delivered.
+    /// Delivers as much of a message as possible.
     fn settle(&mut self, key: Key) {
         let held = self.held_in_reassembly();
         let limits = self.room.limits;
@@ -338,7 +338,7 @@ impl Inbound {
             return;
         }
         i.openable.insert(open);
-        // Many messages that have begun can fill the buffer, each far from being long.
+        // The fragments of many incomplete messages can fill the buffer, although none is long.
         let is_long = message.reach_bytes >= limits.partial_delivery_point;
         let is_full = held.bytes >= limits.partial_delivery_point
             || held.chunks >= (limits.max_chunks / 2).max(1);
@@ -349,7 +349,7 @@ impl Inbound {
         }
     }
 
-    /// Delivers something of an incomplete message, if there is one whose turn it is.
+    /// Begins partial delivery of an incomplete message, if one may begin.
     pub(super) fn open_a_message(&mut self) {
         while self.ready.is_empty()
             && let Some(key) = self.interleaved.as_ref().and_then(|i| i.first_openable())
@@ -358,7 +358,7 @@ impl Inbound {
         }
     }
 
-    /// All that is held and not ready.
+    /// All that is held and not ready yet.
     pub(super) fn held_in_reassembly(&self) -> Amount {
         let mut held = self.room.held;
         held.subtract(self.room.ready);
@@ -373,7 +373,7 @@ impl Inbound {
         }
     }
 
-    /// Delivers the fragments of a message that follow each other.
+    /// Delivers the consecutive fragments of a message.
     fn deliver(&mut self, key: Key, end_of_message: bool) {
         let taken = self.interleaved.as_mut().and_then(|i| i.take(key));
         if let Some((payload, ppid)) = taken {
@@ -384,12 +384,12 @@ impl Inbound {
     fn deliver_message(&mut self, key: Key, payload: Payload, ppid: u32, end_of_message: bool) {
         let Key { stream, unordered, mid } = key;
         self.room.ready.add(Amount { chunks: payload.chunks().len(), bytes: payload.len() });
-        // RFC 8260 §4.1: whoever wants an SSN gets the lower 16 bits of the MID.
+        // RFC 8260 §4.1: the SSN, for users of it, is the lower 16 bits of the MID.
         let heading = Heading { stream, ssn: Ssn(mid as u16), ppid, unordered };
         self.make_ready(heading, payload, end_of_message);
     }
 
-    /// A message was delivered to its end: delivers what waited for it.
+    /// Ends a delivered message, and delivers the messages that waited for it.
     fn finish_message(&mut self, key: Key) {
         let Some(i) = self.interleaved.as_mut() else { return };
         let stream = i.stream_mut(key.stream);

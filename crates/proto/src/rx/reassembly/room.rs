@@ -1,5 +1,4 @@
-//! The room for DATA chunks: what is held counts against [`Limits`], and some of it is promised to
-//! be kept.
+//! The room for DATA chunks, within [`Limits`]. The receiver has promised to keep some of them.
 
 use manypath_wire::{DATA_HEADER_LEN, I_DATA_HEADER_LEN, Tsn};
 
@@ -59,15 +58,15 @@ pub(super) struct Room {
     pub(super) limits: Limits,
     /// Room that a chunk takes beyond its user data, in bytes.
     chunk_overhead: usize,
-    /// Held in reassembly, waiting for its turn, or ready.
+    /// Chunks held: in reassembly, waiting for their turn, or ready.
     pub(super) held: Amount,
-    /// The part of it that is ready and not popped.
+    /// The chunks of `held` that are ready to be popped.
     pub(super) ready: Amount,
     /// The largest user data of a chunk so far, in bytes.
     pub(super) largest: usize,
-    /// Up to this TSN nothing is discarded any more, by [`keep`](Room::keep).
+    /// Up to this TSN no chunk is discarded, as [`keep`](Room::keep) promised.
     kept: Option<Tsn>,
-    /// The packet at hand may exceed the limits, by [`admit_next`](Room::admit_next).
+    /// True if the current packet may exceed the limits, by [`admit_next`](Room::admit_next).
     packet_may_exceed: bool,
 }
 
@@ -89,7 +88,7 @@ impl Room {
         self.chunk_overhead = if counts { DATA_HEADER_LEN } else { 0 };
     }
 
-    /// Chunks are I-DATA.
+    /// Counts chunks as I-DATA.
     pub(super) fn interleave(&mut self) {
         if self.chunk_overhead > 0 {
             self.chunk_overhead = I_DATA_HEADER_LEN;
@@ -119,13 +118,13 @@ impl Room {
         self.kept.filter(|kept| kept.gt(tsn)).unwrap_or(tsn)
     }
 
-    /// Promises to keep what has arrived up to a TSN, and returns it. `begun` is the beginning of a
+    /// Promises to keep all chunks up to a TSN, and returns that TSN. `begun` is the beginning of a
     /// message that ends at the cumulative TSN.
     ///
-    /// The TSN is so low that, what is ready and what is missing below it counted, everything up to
-    /// it fits the limits. That stays so while more arrives: no chunk up to it has ever to go to
-    /// make room for another. Chunks larger than any so far are the exception: they are refused,
-    /// and [`admit_next`](Room::admit_next) lets the transfer go on.
+    /// Everything up to the TSN fits the limits, with the chunks that are ready and those that are
+    /// missing below it. That stays true while more arrives, so no chunk up to it is ever discarded
+    /// for another. Chunks larger than any before are the exception: they are refused, and
+    /// [`admit_next`](Room::admit_next) lets the transfer go on.
     pub(super) fn keep(&mut self, cum: Tsn, begun: Amount) -> Tsn {
         let mut amount = self.ready;
         amount.add(begun);
@@ -138,16 +137,16 @@ impl Room {
         kept
     }
 
-    /// Admits the next chunk in order beyond the limits, where promises fill the buffers: it sets
-    /// some free. The limits are exceeded by one packet at most.
+    /// Admits the next chunk in order beyond the limits, if promises fill the buffers: it releases
+    /// some of them. The limits are exceeded by one packet at most.
     pub(super) fn admit_next(&mut self, cum: Tsn) -> bool {
         let promised = self.kept.is_some_and(|kept| kept.gt(cum));
         self.packet_may_exceed = promised && !self.is_exceeded();
         self.packet_may_exceed
     }
 
-    /// The packet at hand began with a chunk that was admitted beyond the limits. Its other chunks
-    /// come with it: the peer may send only one packet until its next timeout.
+    /// True if the current packet began with a chunk that was admitted beyond the limits. Its other
+    /// chunks are admitted too, because the peer may send only one packet until its next timeout.
     pub(super) fn packet_may_exceed(&self) -> bool {
         self.packet_may_exceed
     }
