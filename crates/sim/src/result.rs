@@ -1,4 +1,4 @@
-//! Result of a transfer, as one value.
+//! The result of a transfer, as one value.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::network::Network;
 #[cfg(test)]
 mod tests;
 
-/// Result of the transfer from one host to another: the object that is printed as JSON for each
+/// The result of the transfer from one host to another. It is printed as a JSON object for each
 /// run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TransferResult {
@@ -24,22 +24,25 @@ pub struct TransferResult {
     pub preset: String,
     /// The seed of the run.
     pub seed: u64,
-    /// Everything handed to the association was delivered.
+    /// True if everything handed to the association was delivered.
     pub completed: bool,
     /// User bytes delivered.
     pub bytes: u64,
-    /// From the first message handed to the association to the last byte delivered, in seconds.
+    /// Time from the first message handed to the association to the last byte delivered, in
+    /// seconds.
     pub transfer_time_s: f64,
-    /// From the application's first call to send to the cumulative acknowledgement, at the sender,
-    /// of everything, in seconds; `None` before. What ns-2 users measure.
+    /// Time from the application's first call to send until the sender has a cumulative
+    /// acknowledgement of everything, in seconds; `None` before that. Users of ns-2 measure this
+    /// time.
     pub ack_time_s: Option<f64>,
-    /// From that call to the first DATA chunk that left, in seconds.
+    /// Time from that call to the first DATA chunk sent, in seconds.
     pub data_start_s: Option<f64>,
     /// `bytes` over `transfer_time_s`, in bits per second; 0 if nothing was delivered.
     pub goodput_bps: f64,
-    /// From the first message handed to the association to the first byte delivered, in seconds.
+    /// Time from the first message handed to the association to the first byte delivered, in
+    /// seconds.
     pub first_byte_s: Option<f64>,
-    /// How long only the peer's receive buffer held the sender back, in seconds.
+    /// Time during which only the peer's receive buffer held the sender back, in seconds.
     pub receive_buffer_blocked_s: f64,
     /// The longest time between two deliveries, in seconds.
     pub max_delivery_gap_s: f64,
@@ -47,28 +50,28 @@ pub struct TransferResult {
     /// message. Only where latencies are measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_latency_p99_s: Option<f64>,
-    /// Bytes sent on all paths, SCTP headers included, for each user byte delivered; `None` if none
-    /// was.
+    /// Bytes sent on all paths, SCTP headers included, per user byte delivered; `None` if none was
+    /// delivered.
     pub overhead: Option<f64>,
     /// T3-rtx expirations on all paths.
     pub timeouts: u64,
-    /// Fast retransmits, however many chunks each was of.
+    /// SACKs that caused fast retransmits, however many chunks each made lost.
     pub fast_retransmit_events: u64,
     /// DATA chunks that reached the receiver more than once.
     pub duplicates_received: u64,
-    /// When a link of one of its paths first went down, in seconds since the run began.
+    /// When a link of one of the paths first went down, in seconds since the run began.
     pub outage_begin_s: Option<f64>,
-    /// From then until that path was first found inactive, in seconds.
+    /// Time from then until that path was first found inactive, in seconds.
     pub failure_detected_s: Option<f64>,
-    /// User bits delivered per second from then until all links of that path were up again, or, if
-    /// they never were, until the path was found inactive; or until the transfer was over, if that
-    /// came first. None if nothing was left to deliver, or a path that fails for good had been
-    /// found inactive before.
+    /// Goodput during that outage, in bits per second. The outage ends when all links of the path
+    /// are up again; if they never are, when the path is found inactive; or when the transfer is
+    /// over, if that comes first. `None` if nothing was left to deliver, or if a path that fails
+    /// for good had been found inactive before.
     pub outage_goodput_bps: Option<f64>,
-    /// Findings on bottlenecks that paths share; only if the sender looks for them.
+    /// Findings on shared bottlenecks, if the sender looks for them.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedResult>,
-    /// The hash over everything that happened, in hexadecimal.
+    /// Hash over all events of the run, in hexadecimal.
     pub trace_hash: String,
     /// The sender's paths.
     pub paths: Vec<PathResult>,
@@ -77,13 +80,13 @@ pub struct TransferResult {
 /// A sender's findings on bottlenecks that its paths share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SharedResult {
-    /// Pairs of paths that were ever found to share one.
+    /// Number of pairs of paths that were ever found to share a bottleneck.
     pub shared_bottlenecks: usize,
-    /// From the application's first call to send until two paths were first found to share one, in
-    /// seconds.
+    /// Time from the application's first call to send until two paths were first found to share a
+    /// bottleneck, in seconds.
     pub shared_bottleneck_detected_s: Option<f64>,
-    /// The highest ratio of matching congestion of all pairs, each as last judged; `None` before
-    /// the first.
+    /// The highest ratio of matching events of any pair, each as last judged; `None` before the
+    /// first verdict.
     pub shared_ratio: Option<f64>,
     /// Paths that were not suppressed at the end.
     pub paths_used: usize,
@@ -96,15 +99,16 @@ pub struct SharedResult {
 pub struct SharedPair {
     /// The numbers of the paths, from 1.
     pub paths: (u16, u16),
-    /// Fast retransmits of each that were compared.
+    /// Number of fast retransmits compared on each path.
     pub events: (u32, u32),
-    /// How many of them came together.
+    /// Number of fast retransmits that came together.
     pub matched: u32,
-    /// That number over the smaller of theirs.
+    /// `matched` over the smaller of the two numbers in `events`.
     pub ratio: f64,
-    /// How many each must have before it is judged; `None` if no number is enough.
+    /// Fast retransmits that each path must have before the pair is judged; `None` if no number is
+    /// enough.
     pub needed: Option<u32>,
-    /// How much later the second path shows a congestion, in seconds.
+    /// How much later the second path's fast retransmits come, in seconds.
     pub lag_s: f64,
     /// The latest verdict.
     pub is_shared: bool,
@@ -147,44 +151,46 @@ pub(crate) fn highest_ratio(pairs: &[SharedEvidence]) -> Option<f64> {
     pairs.iter().map(SharedEvidence::ratio).reduce(f64::max)
 }
 
-/// One path from the sender's side: the engine's figures, and facts that only the network knows.
+/// A path from the sender's side: the engine's figures, and facts that only the network knows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PathResult {
     /// The sender's counters, and its variables at the end.
     #[serde(flatten)]
     pub stats: PathStats,
-    /// Retransmissions on it of what arrived otherwise too; `None` if not counted.
+    /// Spurious retransmissions on the path; `None` if not counted.
     pub spurious_retransmissions: Option<u64>,
-    /// Packets of the sender that the network dropped on this path, copies it made included.
+    /// The sender's packets that the network dropped on this path, with copies that the network
+    /// made.
     pub packets_dropped: u64,
-    /// DATA chunks in them.
+    /// DATA chunks in these packets.
     pub data_chunks_dropped: u64,
-    /// Packets that the receiver sent on this path: SACKs above all.
+    /// Packets that the receiver sent on this path, mainly SACKs.
     pub return_packets_sent: u64,
-    /// Those of them that the network dropped, copies it made included.
+    /// The receiver's packets that the network dropped on this path, with copies that the network
+    /// made.
     pub return_packets_dropped: u64,
-    /// T3-rtx expirations by their number in a row: the first counts those after something had
-    /// proved that the path works, the second those that followed upon one such; the last counts
-    /// all beyond.
+    /// T3-rtx expirations by their place in a row. The first entry counts expirations after proof
+    /// that the path works, the second those that followed one such, and so on. The last entry also
+    /// counts all later places.
     pub t3_in_a_row: [u64; T3_IN_A_ROW],
     /// Measurements of the round-trip time, by heartbeats and by data.
     pub rtt_samples: u64,
-    /// When it was first active, in seconds since the run began.
+    /// When the path was first active, in seconds since the run began.
     pub active_at_s: Option<f64>,
-    /// When it was first potentially failed, in seconds since the run began.
+    /// When the path was first potentially failed, in seconds since the run began.
     pub potentially_failed_at_s: Option<f64>,
-    /// When it was first inactive, in seconds since the run began.
+    /// When the path was first inactive, in seconds since the run began.
     pub inactive_at_s: Option<f64>,
-    /// When it was first suppressed, in seconds since the run began.
+    /// When the path was first suppressed, in seconds since the run began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed_at_s: Option<f64>,
-    /// Why: `shared_bottleneck` or `slow`.
+    /// The reason for that, such as `shared_bottleneck` or `slow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed_because: Option<&'static str>,
-    /// Its rank at the end, unless that is normal.
+    /// The rank of the path at the end, unless it is normal.
     #[serde(skip_serializing_if = "PathRank::is_normal")]
     pub rank: PathRank,
-    /// Every change of its state.
+    /// All changes of the path's state.
     pub state_changes: Vec<StateChange>,
 }
 
@@ -223,11 +229,11 @@ impl PathResult {
 /// A change of a path's state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StateChange {
-    /// When, in seconds since the run began.
+    /// When the state changed, in seconds since the run began.
     pub at_s: f64,
-    /// The state it left.
+    /// The state that the path left.
     pub from: &'static str,
-    /// The state it entered.
+    /// The state that the path entered.
     pub to: &'static str,
 }
 
@@ -271,12 +277,12 @@ impl TransferResult {
         }
     }
 
-    /// DATA chunks sent on all paths beyond the first time.
+    /// Retransmitted DATA chunks, on all paths.
     pub fn retransmissions(&self) -> u64 {
         self.paths.iter().map(|path| path.stats.counters.retransmissions).sum()
     }
 
-    /// Retransmissions on all paths of what arrived otherwise too.
+    /// Spurious retransmissions, on all paths.
     pub fn spurious_retransmissions(&self) -> u64 {
         self.paths.iter().filter_map(|path| path.spurious_retransmissions).sum()
     }
@@ -290,11 +296,11 @@ impl TransferResult {
 /// The first outage on a path of a transfer.
 struct FirstOutage {
     begin: Instant,
-    /// When all links of the path were up again.
+    /// When all links of the path were up again, if ever.
     end: Option<Instant>,
-    /// When the sender first found that path inactive since it began.
+    /// When the sender first found the path inactive during or after the outage.
     detected: Option<Instant>,
-    /// True if that path was inactive when it began.
+    /// True if the path was inactive when the outage began.
     was_inactive: bool,
 }
 
