@@ -12,36 +12,36 @@ use tokio::io::Interest;
 
 use crate::sockets::{Socket, UdpSockets};
 
-/// Bytes of one receive buffer: the longest run of datagrams the system coalesces (GRO), and more
-/// than any single one.
+/// Bytes of one receive buffer: the longest run of datagrams that the system coalesces (GRO), and
+/// longer than any single datagram.
 const BUFFER: usize = 1 << 16;
 
-/// Buffers offered in one system call. More would let a sender's whole window pass before the first
-/// acknowledgement of it leaves.
+/// Buffers offered in one system call. With more, a sender's whole window could arrive before the
+/// first acknowledgement of it leaves.
 const SLOTS: usize = if quinn_udp::BATCH_SIZE < 16 { quinn_udp::BATCH_SIZE } else { 16 };
 
-/// Buffers kept for reuse when nobody reads them any more.
+/// Most returned buffers kept for reuse.
 const SPARE: usize = 32;
 
-/// Bytes of buffers with several datagrams that may be lent at a time. Whoever keeps one datagram
-/// keeps all that came with it, and the peer chooses what comes together: 64 KiB for 512 bytes.
-/// Beyond this each datagram is copied on its own. It is the largest receive buffer of the
-/// profiles: a transfer that fills its buffers with its own data does not get there.
+/// Most bytes of lent buffers that hold several datagrams each. Whoever keeps one datagram keeps
+/// its whole buffer, and the peer chooses which datagrams share one: 512 bytes may keep 64 KiB.
+/// Above this limit each datagram is copied on its own. A transfer that fills its buffers with its
+/// own data stays below the limit, which is the largest receive buffer of the profiles.
 const LENT_MAX: usize = 8 << 20;
 
-/// Buffers looked at, before another one is made, whether they are back.
+/// How many lent buffers to check for re-use before allocating one.
 const TRIES: usize = 4;
 
-/// Tries at a socket that reports errors (of earlier sends, by ICMP) instead of datagrams.
+/// Most reads from a socket that reports errors of earlier sends (by ICMP) instead of datagrams.
 const ERROR_TRIES: usize = 8;
 
 /// Reads datagrams from the sockets of an endpoint.
 ///
-/// Datagrams are parts of the buffer that the system filled, which their reader may change. A
-/// buffer that came back less than half full is copied to an allocation of its size first. Buffers
-/// return for reuse when the last part of them is dropped. All that are lent for several datagrams
-/// together have at most 8 MiB (and a batch more): from there on each datagram is an allocation of
-/// its own, so that what is kept pins no other.
+/// Datagrams are parts of the buffer that the system filled, and their reader may change them. Data
+/// that fills less than half of a buffer is first copied to an allocation of its size. A buffer
+/// returns for reuse when its last part is dropped. Lent buffers with several datagrams have at
+/// most 8 MiB together (and a batch more). Above that, each datagram is an allocation of its own,
+/// so that none keeps another one's memory.
 #[derive(Debug)]
 pub struct UdpReceiver {
     buffers: Vec<BytesMut>,
@@ -56,7 +56,7 @@ impl Default for UdpReceiver {
 }
 
 impl UdpReceiver {
-    /// A receiver with its buffers, one MiB on systems that receive in batches.
+    /// A receiver with its buffers: one MiB on systems that receive in batches.
     pub fn new() -> UdpReceiver {
         let mut lent = LentBuffers::default();
         UdpReceiver {
@@ -67,8 +67,8 @@ impl UdpReceiver {
     }
 
     /// Reads at most one batch from each socket into `out`. Ready after a batch from any socket,
-    /// even if it held nothing but empty datagrams; when pending, the task is woken as soon as one
-    /// of the sockets has something.
+    /// even if all its datagrams were empty. While pending, the task is woken as soon as a socket
+    /// has something.
     pub fn poll_recv(
         &mut self,
         cx: &mut Context<'_>,
@@ -86,8 +86,9 @@ impl UdpReceiver {
         Poll::Pending
     }
 
-    /// The same at once, without a look at what the runtime knows of the sockets: it may have been
-    /// kept from learning what has arrived. Wakes nobody later. Returns false if there was nothing.
+    /// Reads at most one batch from each socket now, without asking the runtime if the sockets are
+    /// ready: it may not have learnt yet what has arrived. Registers no wake-up. Returns false if
+    /// there was nothing to read.
     pub fn recv_now(&mut self, sockets: &UdpSockets, out: &mut Vec<Datagram>) -> bool {
         let mut any = false;
         for socket in &sockets.sockets {
@@ -106,7 +107,7 @@ impl UdpReceiver {
         any
     }
 
-    /// Reads at most one batch from `socket`, and says whether there was one.
+    /// Reads at most one batch from `socket`. True if there was one.
     fn poll_socket(
         &mut self,
         cx: &mut Context<'_>,
@@ -126,7 +127,7 @@ impl UdpReceiver {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) if errors < ERROR_TRIES => errors += 1,
                 Err(_) => {
-                    // Its time will come again; the other sockets are not to wait for it.
+                    // Try this socket again later, so that the other sockets need not wait for it.
                     cx.waker().wake_by_ref();
                     return false;
                 }
@@ -172,11 +173,11 @@ impl UdpReceiver {
     }
 }
 
-/// Buffers of several datagrams, while those are read and afterwards.
+/// Lent buffers that hold several datagrams each, until they can be used again.
 #[derive(Debug, Default)]
 struct LentBuffers {
-    /// The rest of each behind its datagrams, the first lent first. It becomes the whole buffer
-    /// again once nothing else of that is read.
+    /// The rest of each buffer behind its datagrams, the one lent first at the front. It becomes
+    /// the whole buffer again once all of its datagrams are dropped.
     lent: VecDeque<Lent>,
     /// Bytes of the buffers in `lent`.
     bytes: usize,
@@ -190,14 +191,14 @@ struct Lent {
 }
 
 impl Lent {
-    /// True if nothing of it is read any more.
+    /// True if all datagrams of the buffer are dropped.
     fn is_back(&mut self) -> bool {
         self.rest.try_reclaim(self.size)
     }
 }
 
 impl LentBuffers {
-    /// A whole buffer.
+    /// A whole buffer: a returned one, or a new one.
     fn take(&mut self) -> BytesMut {
         for _ in 0..TRIES.min(self.lent.len()) {
             if self.spare.is_empty() {
@@ -207,7 +208,7 @@ impl LentBuffers {
         self.spare.pop().unwrap_or_else(|| BytesMut::zeroed(BUFFER))
     }
 
-    /// Looks whether the buffer that was lent first is back; if not, it is looked at last again.
+    /// Checks if the buffer lent first is back. If not, it goes to the end of the queue.
     fn look_at_first(&mut self) {
         let Some(mut first) = self.lent.pop_front() else { return };
         if !first.is_back() {
@@ -219,7 +220,7 @@ impl LentBuffers {
         }
     }
 
-    /// False if as much is lent as may be.
+    /// True if more buffers may be lent.
     fn may_lend(&mut self) -> bool {
         if self.bytes >= LENT_MAX {
             self.look_at_all();
@@ -233,7 +234,7 @@ impl LentBuffers {
         }
     }
 
-    /// A buffer is lent, of which `length` bytes are datagrams and `rest` is what is left.
+    /// Notes a lent buffer with `length` bytes of datagrams; `rest` is the part behind them.
     fn note(&mut self, mut rest: BytesMut, length: usize) {
         let size = if length < BUFFER / 2 { length } else { BUFFER };
         rest.clear();
@@ -242,15 +243,15 @@ impl LentBuffers {
     }
 }
 
-/// A reclaimed buffer with all its bytes. To set them to zero for each use took a tenth of all that
-/// a receiver does.
+/// A reclaimed buffer with all its bytes, as they are. Setting them to zero for each use took a
+/// tenth of a receiver's time.
 #[allow(unsafe_code, reason = "the bytes are initialised, which the type does not know")]
 fn whole(mut reclaimed: BytesMut) -> BytesMut {
     assert!(reclaimed.is_empty() && reclaimed.capacity() >= BUFFER, "reclaimed, and of full size");
-    // SAFETY: the capacity was just checked. The allocation is one of `BytesMut::zeroed(BUFFER)`: a
-    // reclaimed `BytesMut` is at the beginning of its allocation, and never in another one. All its
-    // bytes were initialised then, and what was written since is initialised, too: the system's
-    // datagrams, and what readers made of them, who nowhere write uninitialised memory.
+    // SAFETY: the capacity was just checked. The allocation comes from `BytesMut::zeroed(BUFFER)`:
+    // a reclaimed `BytesMut` is at the beginning of its allocation, and never in another one. All
+    // its bytes were initialised then. Later writes were initialised too: the system's datagrams,
+    // and changes by readers, who write no uninitialised memory anywhere.
     unsafe { reclaimed.set_len(BUFFER) };
     reclaimed
 }
