@@ -1,33 +1,33 @@
-//! Places for peers that nobody knows yet, shared so that one of them cannot take everybody's.
+//! Places for unknown peers, shared so that no peer can take them all.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Places for unknown peers, at most. Values of 0 count as 1.
+/// Limits on places for unknown peers. Values of 0 count as 1.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct CrowdLimits {
-    /// Places in all.
+    /// Most places in all.
     pub total: usize,
-    /// Places of one network: /24, or /64 of IPv6.
+    /// Most places of one network: /24, or /64 of IPv6.
     pub per_network: usize,
-    /// Places of one address.
+    /// Most places of one address.
     pub per_address: usize,
 }
 
 impl CrowdLimits {
-    /// As many places in all, half of them for a network, a quarter for an address.
+    /// Limits of `total` places in all, half of them for one network, a quarter for one address.
     pub fn of(total: usize) -> CrowdLimits {
         CrowdLimits { total, per_network: total / 2, per_address: total / 4 }
     }
 }
 
-/// Unknown peers that have a place, the oldest first; never more than the limits allow.
+/// Unknown peers that have a place, the oldest first. Their number stays within the limits.
 ///
-/// Nobody is turned away: a newcomer takes the place of another one. That is the oldest of the
-/// newcomer's own address or network while either has as many places as it may have, else the
-/// oldest of the network with the most places. Age alone would let one stranger with many
-/// handshakes a second replace every honest peer within a round trip.
+/// No newcomer is turned away. If there is no room, it takes the place of another peer: the oldest
+/// of its own address or network, if either is at its limit, or else the oldest of the network with
+/// the most places. By age alone, one stranger with many handshakes a second would replace every
+/// honest peer within a round trip.
 #[derive(Debug)]
 pub struct Crowd<Id> {
     limits: CrowdLimits,
@@ -42,12 +42,13 @@ struct Member<Id> {
 }
 
 impl<Id: Copy + PartialEq> Crowd<Id> {
-    /// Places for nobody yet.
+    /// No places taken yet.
     pub fn new(limits: CrowdLimits) -> Crowd<Id> {
         Crowd { limits, all: Vec::new() }
     }
 
-    /// Gives a peer with this address a place, and returns the peer that loses its place for it.
+    /// Gives a peer with this address a place. Returns the peer that loses its place for that, if
+    /// any.
     pub fn add(&mut self, id: Id, ip: IpAddr) -> Option<Id> {
         let address = ip.to_canonical();
         let goes = self.next_to_go(address).map(|index| self.all.remove(index).id);
@@ -55,7 +56,7 @@ impl<Id: Copy + PartialEq> Crowd<Id> {
         goes
     }
 
-    /// True if a peer with this address takes nobody's place.
+    /// True if a peer with this address would take no other peer's place.
     pub fn has_room(&self, ip: IpAddr) -> bool {
         self.next_to_go(ip.to_canonical()).is_none()
     }
@@ -70,14 +71,14 @@ impl<Id: Copy + PartialEq> Crowd<Id> {
         self.all.retain(|member| keep(&member.id));
     }
 
-    /// Takes a peer's place back; false if it had none.
+    /// Frees a peer's place. False if it had none.
     pub fn remove(&mut self, id: Id) -> bool {
         let before = self.all.len();
         self.all.retain(|member| member.id != id);
         self.all.len() < before
     }
 
-    /// The place that a newcomer with this address takes, if all of its kind are taken.
+    /// The index of the peer that makes room for a newcomer with this address, if any must.
     fn next_to_go(&self, address: IpAddr) -> Option<usize> {
         let CrowdLimits { total, per_network, per_address } = self.limits;
         let full = |count: usize, limit: usize| count >= limit.max(1);
@@ -124,7 +125,7 @@ struct Group {
     oldest: usize,
 }
 
-/// The network of an address, which may well be one owner's: /24, or /64 of IPv6.
+/// The network of an address: /24, or /64 of IPv6. It may well have one owner.
 fn network(ip: IpAddr) -> Ipv6Addr {
     match ip {
         IpAddr::V4(ip) => Ipv6Addr::from_bits(ip.to_ipv6_mapped().to_bits() & !0xff),

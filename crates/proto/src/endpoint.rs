@@ -42,38 +42,38 @@ pub struct EndpointConfig {
     pub sctp_port: u16,
     /// Lets peers open associations.
     pub accept: bool,
-    /// Associations at most; more are refused with "out of resource".
+    /// Most associations; more are refused with "out of resource".
     pub max_associations: usize,
     /// The transport (UDP) addresses it can be reached at and can send from, with concrete IP
     /// addresses.
     pub local_addresses: Vec<SocketAddr>,
 }
 
-/// Where to connect to.
+/// The peer to connect to.
 #[derive(Clone, Debug)]
 pub struct ConnectTo {
-    /// Pairs of a local and a remote transport address. INIT takes the first, or the first of the
-    /// least rank, then the others in turn.
+    /// Pairs of a local and a remote transport address. INIT takes the first pair of the least
+    /// rank, then the others in turn.
     pub paths: Vec<(SocketAddr, SocketAddr)>,
-    /// More pairs: if a path is not answered within about a second, one of them with the same local
-    /// address takes its place, in this order.
+    /// Further pairs. If a path brings no answer within about a second, one of these pairs with the
+    /// same local address replaces it, in this order.
     pub candidates: Vec<(SocketAddr, SocketAddr)>,
     /// The peer's SCTP port.
     pub sctp_port: u16,
-    /// The time within which the association must be open, and its peer have shown its keys if it
-    /// is to be protected; `None`: as long as the configuration allows (`max_init_retransmits`,
-    /// `key_timeout`).
+    /// Time within which the association must be open, and the peer must have shown its keys if
+    /// packets are to be protected. `None`: as long as the configuration allows
+    /// (`max_init_retransmits`, `key_timeout`).
     pub limit: Option<Duration>,
 }
 
 impl ConnectTo {
-    /// Connects over these paths, without other candidates and without a limit of its own.
+    /// Connects over these paths, without candidates and without a time limit.
     pub fn new(paths: Vec<(SocketAddr, SocketAddr)>, sctp_port: u16) -> ConnectTo {
         ConnectTo { paths, candidates: Vec::new(), sctp_port, limit: None }
     }
 }
 
-/// Why an association could not be begun.
+/// The reason why an association could not be begun.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -85,8 +85,8 @@ pub enum ConnectError {
     /// The peer's SCTP port is 0.
     #[error("SCTP port 0 cannot be connected to")]
     ZeroPort,
-    /// The endpoint has an association with that peer already. One pair of ports can have one only;
-    /// a second association needs an endpoint of its own.
+    /// The endpoint already has an association with that peer. A pair of ports can have only one; a
+    /// second association needs an endpoint of its own.
     #[error("this endpoint has an association with that address and port already")]
     Exists,
     /// The endpoint has as many associations as it may.
@@ -117,15 +117,15 @@ struct Reply {
 /// - Outputs: the three `poll_` methods.
 pub struct Endpoint {
     config: EndpointConfig,
-    /// The receive buffer of associations that peers open, at most.
+    /// Most bytes of the receive buffer of associations that peers open.
     incoming_window: usize,
     rng: Rng,
     keys: CookieKeys,
-    /// If associations are to be protected.
+    /// Set if associations are to be protected.
     key_management: Option<Arc<dyn KeyManagement>>,
     assocs: AssocTable,
     past: Past,
-    /// Associations of peers that were not authenticated when last looked at.
+    /// Associations that peers opened and that had no keys when last checked.
     unauthenticated: Crowd<AssocId>,
     dirty: Dirty,
     /// See [`owes_sack`](Self::owes_sack).
@@ -134,12 +134,12 @@ pub struct Endpoint {
     events: VecDeque<(AssocId, Event)>,
     replies: VecDeque<Reply>,
     limits: Option<AnswerLimits>,
-    /// MTUs of the interfaces of local addresses, in bytes of an IP packet, as far as the driver
-    /// has told them.
+    /// MTUs of the interfaces of local addresses, in bytes of an IP packet, as the driver has
+    /// reported them.
     link_mtus: Arc<LinkMtus>,
-    /// Memory for buffers that grow; `None`: no limit.
+    /// Memory by which buffers may grow; `None`: no limit.
     reserve: Option<Arc<Reserve>>,
-    /// Ranks of paths by local address; those that are normal are not in it.
+    /// Ranks of paths by local address; normal ranks are left out.
     local_ranks: Arc<LocalRanks>,
 }
 
@@ -173,17 +173,16 @@ impl Endpoint {
 
     /// Begins an association.
     ///
-    /// # Errors
-    /// Says what is wrong with the request. That nobody answers is an event.
+    /// # Errors If something is wrong with the request. A peer that does not answer is reported by
+    /// an event.
     pub fn connect(&mut self, now: Instant, to: ConnectTo) -> Result<AssocId, ConnectError> {
         let keys = self.key_management.clone();
         self.connect_with(now, to, keys)
     }
 
-    /// The same, protected with this key management, or not at all.
+    /// Begins an association that is protected by this key management, or not protected at all.
     ///
-    /// # Errors
-    /// Those of [`connect`](Self::connect).
+    /// # Errors As for [`connect`](Self::connect).
     pub fn connect_with(
         &mut self,
         now: Instant,
@@ -223,7 +222,7 @@ impl Endpoint {
         Ok(self.assocs.id(index))
     }
 
-    /// An association, to give it a command. Drain the outputs afterwards.
+    /// An association to command. Drain the outputs afterwards.
     #[inline]
     pub fn assoc_mut(&mut self, id: AssocId) -> Option<&mut Association> {
         let index = self.assocs.index(id)?;
@@ -237,7 +236,7 @@ impl Endpoint {
         self.assocs.get(self.assocs.index(id)?)
     }
 
-    /// Drops an association at once, without telling its peer. For one that is closed.
+    /// Drops an association at once, without telling its peer. Meant for closed associations.
     pub fn forget(&mut self, id: AssocId) {
         if let Some(index) = self.assocs.index(id) {
             self.assocs.remove(index);
@@ -245,13 +244,12 @@ impl Endpoint {
         }
     }
 
-    /// The addresses for associations begun from now on.
+    /// Sets the addresses for associations begun from now on.
     pub fn set_local_addresses(&mut self, addresses: Vec<SocketAddr>) {
         self.config.local_addresses = addresses;
     }
 
-    /// Takes note that a local transport address is ours no longer: see
-    /// [`Association::local_gone`].
+    /// Takes note that this host lost a local transport address: see [`Association::local_gone`].
     pub fn local_gone(&mut self, now: Instant, local: SocketAddr) {
         self.config.local_addresses.retain(|address| *address != local);
         self.each_open(|assoc| assoc.local_gone(now, local));
@@ -273,7 +271,7 @@ impl Endpoint {
         }
     }
 
-    /// Sets whether peers may open associations from now on.
+    /// Lets peers open associations from now on, or no longer.
     pub fn set_accept(&mut self, accept: bool) {
         self.config.accept = accept;
     }
@@ -284,9 +282,9 @@ impl Endpoint {
         self.key_management = keys;
     }
 
-    /// The receive buffer, in bytes, of associations that peers open from now on, if that is less
-    /// than the configured one: until [`Association::set_receive_buffer`] raises it, a stranger
-    /// cannot make this end hold more.
+    /// Sets the receive buffer, in bytes, of associations that peers open from now on, if that is
+    /// less than the configured one. A stranger cannot make this end hold more, until
+    /// [`Association::set_receive_buffer`] raises it.
     pub fn set_incoming_window(&mut self, bytes: usize) {
         self.incoming_window = bytes;
     }
@@ -295,20 +293,20 @@ impl Endpoint {
         self.config.config.first_receive_buffer().min(self.incoming_window)
     }
 
-    /// The memory, in bytes, that buffers of the associations that begin from now on may grow by,
-    /// all together. Without a limit each may grow up to its configuration.
+    /// Sets the memory, in bytes, by which the buffers of all associations begun from now on may
+    /// grow together. Without it each may grow up to its configuration.
     pub fn set_buffer_reserve(&mut self, bytes: usize) {
         self.reserve = Some(Reserve::new(bytes));
     }
 
-    /// All associations that were not forgotten.
+    /// All associations that were not dropped by [`forget`](Self::forget).
     pub fn associations(&self) -> impl Iterator<Item = AssocId> + '_ {
         self.assocs.ids()
     }
 
     // ---- Inputs ----
 
-    /// Handles one datagram. Whatever is wrong with it is answered as RFC 9260 says, or dropped.
+    /// Handles one datagram. A faulty one is answered as RFC 9260 says, or dropped.
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
         let verifies = self.config.config.checksum;
         let check = if verifies { Checksum::Verify } else { Checksum::Ignore };
@@ -334,7 +332,7 @@ impl Endpoint {
         if packet.header.verification_tag == 0 {
             return self.on_init(now, from, &packet);
         }
-        // Only what can be one is decoded here: all else is decoded where it is handled.
+        // Only COOKIE ECHO is decoded here. All else is decoded where it is handled.
         let first_type = packet.bytes().get(COMMON_HEADER_LEN);
         if first_type == Some(&chunk_type::COOKIE_ECHO)
             && let Some(Ok(Chunk::CookieEcho(cookie))) = packet.chunks().next()
@@ -366,17 +364,17 @@ impl Endpoint {
 
     // ---- Outputs ----
 
-    /// True if the last datagram made a SACK due that its sender needs before more is handled: it
-    /// may wait for each (RFC 9260 §6.2: one for every second packet), and grow its congestion
-    /// window by each (§7.2.1). A driver that has several datagrams at hand takes what
-    /// [`poll_transmit`](Self::poll_transmit) has before the next one.
+    /// True if the last datagram made a SACK due that its sender needs before more is handled. The
+    /// sender may wait for every SACK (RFC 9260 §6.2: one for every second packet), and grow its
+    /// congestion window by each (§7.2.1). A driver with several datagrams at hand calls
+    /// [`poll_transmit`](Self::poll_transmit) before it passes the next one.
     #[inline]
     pub fn owes_sack(&self) -> bool {
         self.owes_sack
     }
 
-    /// Clears `buf` and writes the next packets into it: up to `max_segments` for one pair of
-    /// addresses, all of `segment_size` but the last, which may be shorter.
+    /// Clears `buf` and writes the next packets for one pair of addresses into it: at most
+    /// `max_segments`, each of `segment_size` bytes except the last, which may be shorter.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -389,15 +387,15 @@ impl Endpoint {
             let assoc = self.assocs.get_mut(index);
             let transmit = assoc.and_then(|a| a.poll_transmit(now, max_segments, buf));
             if transmit.is_some() {
-                // Each association in turn, a batch at a time.
+                // Associations take turns, a batch each.
                 self.dirty.rotate();
                 return transmit;
             }
             self.dirty.remove_first();
             self.settle(index);
         }
-        // Last, so that an association's own ABORT, which says why, is not overtaken by the answer
-        // to what its peer sent meanwhile.
+        // Answers come last. An association's own ABORT, which gives the reason, must not be
+        // overtaken by the answer to what its peer has sent since.
         let reply = self.replies.pop_front()?;
         buf.extend_from_slice(&reply.packet);
         Some(Transmit::new(reply.to.local, reply.to.remote, buf.len()))
@@ -477,7 +475,7 @@ impl Endpoint {
         }
     }
 
-    /// Remembers an association that is over, unless it was noted before.
+    /// Remembers an association that is over, unless it is remembered already.
     fn note_over(&mut self, index: u32, is_shutdown: bool) {
         let is_registered = self.assocs.is_registered(index);
         if !is_registered {
@@ -493,7 +491,7 @@ impl Endpoint {
         }
     }
 
-    /// Brings deadline and tables up to date with an association.
+    /// Updates the deadline and the tables for an association.
     fn settle(&mut self, index: u32) {
         self.collect(index);
         let Some(assoc) = self.assocs.get_mut(index) else { return };
@@ -501,7 +499,7 @@ impl Endpoint {
             self.past.note_last_words(assoc.identity().tag_and_port(), words);
         }
         if assoc.is_over() && !assoc.is_announced() {
-            // The application does not know of it.
+            // The application does not know of this association.
             self.assocs.remove(index);
             self.deadlines.set(index, None);
             return;
@@ -521,7 +519,7 @@ impl Endpoint {
         }
     }
 
-    /// Has an association handle a packet.
+    /// Lets an association handle a packet.
     #[inline]
     fn deliver(&mut self, index: u32, handle: impl FnOnce(&mut Association)) {
         if let Some(assoc) = self.assocs.get_mut(index) {
@@ -533,7 +531,7 @@ impl Endpoint {
     }
 }
 
-/// An address that a single host can have.
+/// True if a single host can have this address.
 fn is_unicast(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => !(ip.is_multicast() || ip.is_broadcast() || ip.is_unspecified()),

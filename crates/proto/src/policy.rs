@@ -47,20 +47,19 @@ impl PolicyCx<'_> {
         self.paths.iter().find(|p| p.id == id)
     }
 
-    /// This question, asked of other views of the paths.
+    /// This context with other views of the paths.
     pub(crate) fn of<'a>(&'a mut self, paths: &'a [PathView]) -> PolicyCx<'a> {
         let PolicyCx { now, primary, waiting, .. } = *self;
         PolicyCx { now, paths, primary, waiting, rng: self.rng }
     }
 
-    /// Of the usable paths with room, the one with the least pipe / cwnd (mTCP paper, section
-    /// 3.1.4).
+    /// The usable path with room and the least pipe / cwnd (mTCP paper, section 3.1.4).
     pub fn least_used(&mut self) -> Option<PathId> {
         let used = |p: &PathView| p.pipe as f64 / p.cwnd.max(1) as f64;
         self.argmax(|p| p.usable && p.cwnd_space > 0, |p| -used(p))
     }
 
-    /// Of the paths that satisfy `allowed`, the one with the greatest `key`; a tie is broken at
+    /// The path with the greatest `key` among those that satisfy `allowed`; a tie is broken at
     /// random.
     pub fn argmax<K: PartialOrd>(
         &mut self,
@@ -103,13 +102,13 @@ macro_rules! registry {
 }
 pub(crate) use registry;
 
-/// The events and questions that the policies of an association need. They state it once, because
-/// the engine reads it for every packet.
+/// The events and questions that an association's policies need. Policies state them once, because
+/// the engine reads them for every packet.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Fast retransmits: a [path set](path_set) looks for shared bottlenecks.
     pub bottlenecks: bool,
-    /// The delay of all that is acknowledged, and how much of what was sent arrived.
+    /// The delays of acknowledged data, and the share of sent data that arrived.
     pub delays: bool,
     /// Reviews of the [path set](path_set) while data is outstanding, this long after each other.
     pub review: Option<Duration>,
@@ -119,8 +118,7 @@ pub struct Needs {
     pub sack_paths: bool,
     /// SACK PATH chunks: to say which path our SACKs take, or to be told which the peer's take.
     pub sack_path_chunks: bool,
-    /// The choice of the paths' [roles](redundant) before anything is sent, and the ends of
-    /// flights.
+    /// Choices of the paths' [roles](redundant) before anything is sent, and ends of flights.
     pub roles: bool,
     /// The choice of [chunks to copy](redundant::RedundancyPolicy::copy) before new data, and when
     /// nothing else can be sent.
@@ -153,21 +151,21 @@ pub(crate) struct Policies {
     pub(crate) path_set: Box<dyn path_set::PathSet>,
     pub(crate) rank: Box<dyn rank::RankPolicy>,
     pub(crate) redundant: Box<dyn redundant::RedundancyPolicy>,
-    /// Their wants, all together.
+    /// The needs of all these policies together.
     pub(crate) needs: Needs,
-    /// The failure policy's treatment of paths in doubt.
+    /// The failure policy's way to treat paths in doubt.
     pub(crate) in_doubt: fail::InDoubt,
 }
 
 impl Policies {
-    /// These policies, with their wants read.
+    /// These policies, with their needs read.
     pub(crate) fn settled(mut self) -> Policies {
         self.in_doubt = self.fail.in_doubt();
         self.renew_wants();
         self
     }
 
-    /// Goes on with another policy for the path of SACKs.
+    /// Replaces the policy for the path of SACKs.
     pub(crate) fn set_ack_path(&mut self, ack_path: Box<dyn ack_path::AckPathPolicy>) {
         self.ack_path = ack_path;
         self.renew_wants();

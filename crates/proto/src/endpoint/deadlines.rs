@@ -1,19 +1,19 @@
-//! Which association's timers expire next.
+//! Finds the association whose timer expires next.
 
 use crate::time::Instant;
 
-/// When no timer runs.
+/// The deadline of a slot without a timer.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 /// The deadline of each slot, and the earliest of all.
 ///
-/// A deadline moves with nearly every packet, so this is a tournament: a binary tree in one array,
-/// whose root is at 1, and in which a node has the earlier of the two below it. Of equal ones the
-/// lower slot comes first.
+/// A deadline changes with nearly every packet, so this is a tournament: a binary tree in one array
+/// with its root at 1. Each node has the earlier deadline of its two children; of equal ones, that
+/// of the lower slot.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     tree: Vec<Instant>,
-    /// Slots there is room for; a power of two.
+    /// Number of slots that fit; a power of two.
     slots: usize,
 }
 
@@ -47,7 +47,8 @@ impl Deadlines {
         (self.tree[1] != NEVER).then_some(self.tree[1])
     }
 
-    /// The slot whose deadline comes first and is not after `now`; it has none from then on.
+    /// Takes the slot with the earliest deadline, if that is not after `now`. The slot has no
+    /// deadline then.
     pub(super) fn pop_expired(&mut self, now: Instant) -> Option<u32> {
         let first = self.next().filter(|at| *at <= now)?;
         let mut node = 1;

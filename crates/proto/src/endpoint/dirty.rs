@@ -1,12 +1,12 @@
-//! The associations whose outputs are still to be drained.
+//! The associations whose outputs must still be drained.
 
 use std::collections::VecDeque;
 
-/// Slots of associations, in the order in which they have their turn; each is here once.
+/// Slots of associations in the order of their turns. Each slot is in the queue at most once.
 #[derive(Default)]
 pub(super) struct Dirty {
     queue: VecDeque<u32>,
-    /// By slot: it is in the queue.
+    /// By slot: true if it is in the queue.
     is_queued: Vec<bool>,
 }
 
@@ -30,14 +30,14 @@ impl Dirty {
         self.queue.front().copied()
     }
 
-    /// The first has sent something: the next one's turn.
+    /// Moves on to the next association, because the first has sent something.
     pub(super) fn rotate(&mut self) {
         if self.queue.len() > 1 {
             self.queue.rotate_left(1);
         }
     }
 
-    /// The first has nothing to send: removes it.
+    /// Removes the first association, because it has nothing to send.
     pub(super) fn remove_first(&mut self) {
         if let Some(slot) = self.queue.pop_front() {
             self.is_queued[slot as usize] = false;

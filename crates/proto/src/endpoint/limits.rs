@@ -1,5 +1,5 @@
-//! How many answers a second strangers get: packets that belong to no association, whose source may
-//! be forged.
+//! Limits the answers per second to strangers: packets that belong to no association, and may have
+//! a forged source.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -23,8 +23,8 @@ pub(super) enum Answer {
     StaleCookie,
 }
 
-/// The share of a bucket in the answers of a second, in hundredths: what it gets in a second, and
-/// what it holds. All of them together are a hundred, so that no second brings more than the limit.
+/// A bucket's share of the answers per second, in hundredths: its tokens per second, and its
+/// capacity. All shares together are 100, so no second brings more answers than the limit.
 #[derive(Copy, Clone)]
 struct Share {
     refill: u64,
@@ -37,7 +37,7 @@ const ABORT: Share = Share { refill: 15, holds: 5 };
 const SHUTDOWN_COMPLETE: Share = Share { refill: 5, holds: 2 };
 const STALE_COOKIE: Share = Share { refill: 2, holds: 1 };
 
-/// A token bucket. It counts in time: a token is `interval` of it.
+/// A token bucket that counts in time: a token is worth `interval`.
 #[derive(Debug)]
 struct Bucket {
     interval: Duration,
@@ -72,16 +72,16 @@ impl Bucket {
     }
 }
 
-/// Bits of one generation of the memory of INITs, a power of two: half a megabyte.
+/// Bits of one generation of remembered INITs, a power of two: half a megabyte.
 const SEEN_BITS: usize = 1 << 22;
-/// How long a generation lasts. An INIT is known again for that long at least: longer than an
-/// honest client waits before it asks again.
+/// How long a generation lasts. Each INIT is remembered for at least this time, which is longer
+/// than an honest client waits before it repeats INIT.
 const SEEN_FOR: Duration = Duration::from_millis(1250);
-/// Counters of answers to repeated INITs, by the network they came from.
+/// Number of counters of answers to repeated INITs, by network.
 const PREFIXES: usize = 1024;
 
-/// The INITs that got no answer lately, in two generations of a Bloom filter. Two years of flood
-/// need no more memory than two seconds of it.
+/// INITs that got no answer lately, in two generations of a Bloom filter. The memory does not grow
+/// with the length of a flood.
 #[derive(Debug)]
 struct Seen {
     generations: [Vec<u64>; 2],
@@ -94,7 +94,7 @@ impl Seen {
         Seen { generations: [empty(), empty()], begun: now }
     }
 
-    /// True if this one came before. It is remembered in any case.
+    /// True if this INIT came before. It is remembered in any case.
     fn repeated(&mut self, now: Instant, hash: [u64; 2]) -> bool {
         if now - self.begun >= SEEN_FOR {
             self.generations.swap(0, 1);
@@ -117,16 +117,15 @@ impl Seen {
     }
 }
 
-/// Decides which strangers are answered.
+/// Decides which strangers get an answer.
 ///
-/// While there are fewer of them than the limit allows, all are. In a flood INITs are not answered
-/// at random, or one honest client among a hundred thousand forged ones would ask in vain: what the
-/// first bucket has no token for is answered when it comes a second time, from the same address
-/// with the same tag, as an honest client's does and a forged one's does not; with a limit for each
-/// network.
+/// Below the limit, all do. In a flood, a random choice would almost never answer one honest client
+/// among a hundred thousand forged INITs. So an INIT for which the first bucket has no token is
+/// answered when it is repeated from the same address with the same tag. Honest clients repeat
+/// theirs, forgers do not. Each network has a limit of its own for that.
 ///
-/// An INIT ACK that was answered went to no forged address, and does not count: honest clients may
-/// come at any rate.
+/// An INIT ACK whose cookie came back went to no forged address, and does not count. So honest
+/// clients may come at any rate.
 #[derive(Debug)]
 pub(super) struct AnswerLimits {
     first_init: Bucket,
@@ -134,7 +133,7 @@ pub(super) struct AnswerLimits {
     abort: Bucket,
     shutdown_complete: Bucket,
     stale_cookie: Bucket,
-    /// Made when the first INIT gets no answer.
+    /// Made when an INIT first gets no answer.
     seen: Option<Box<Seen>>,
     prefixes: Vec<u16>,
     prefixes_since: Instant,
@@ -176,7 +175,8 @@ impl AnswerLimits {
         }
     }
 
-    /// A valid cookie came back for the first time: who asked has the address that was answered.
+    /// Does not count an INIT ACK whose cookie came back for the first time: its address was not
+    /// forged.
     pub(super) fn cookie_returned(&mut self) {
         self.first_init.give_back();
     }
@@ -199,7 +199,7 @@ impl AnswerLimits {
         allowed
     }
 
-    /// Strangers must not be able to say what collides.
+    /// Hashes with a secret key, so that strangers cannot cause collisions.
     fn hash(&self, what: &impl Hash) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.secret.hash(&mut hasher);
@@ -208,7 +208,7 @@ impl AnswerLimits {
     }
 }
 
-/// The network of an address: what one attacker may have many addresses of.
+/// The network of an address, in which one attacker may have many addresses.
 fn prefix(ip: IpAddr) -> [u8; 6] {
     let mut prefix = [0; 6];
     match ip {

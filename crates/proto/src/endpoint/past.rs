@@ -1,4 +1,4 @@
-//! Associations that are over, as far as their late packets make it necessary to remember them.
+//! Associations that are over, remembered for their late packets.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,26 +7,26 @@ use bytes::Bytes;
 use crate::assoc::{PeerEnd, TagAndPort};
 use crate::time::Instant;
 
-/// Maximum number of associations remembered after their end, for their late packets: with a
-/// thousand that end in a second they must last longer than a round trip.
+/// Most associations remembered after their end. If a thousand end in a second, they are remembered
+/// longer than a round trip.
 const MAX_ENDED: usize = 1 << 12;
 
-/// Maximum number of remembered cookies that made an association, so that neither their copies nor
-/// older ones of the same peer make another, and of further addresses of such peers. A cookie that
-/// comes back after that many more is refused: with thousands of associations a second, they must
-/// last longer than a round trip.
+/// Most used cookies remembered, together with further addresses of their peers. A used cookie made
+/// an association, so neither its copies nor older cookies of the same peer may make another. A
+/// cookie older than a forgotten one is refused. With thousands of associations a second, cookies
+/// are remembered longer than a round trip.
 const MAX_USED_COOKIES: usize = 1 << 14;
 
-/// A cookie that made an association, or an association that was over with an address of its peer.
+/// A cookie that made an association, or an address of the peer of an association that is over.
 struct Used {
-    /// Our tag in the cookie.
+    /// Our tag in the cookie, if it is a cookie.
     tag: Option<u32>,
     peer: PeerEnd,
     /// When the cookie was made, or this end began the association.
     created: Instant,
 }
 
-/// Facts about each of the associations that ended last.
+/// Facts about the associations that ended last.
 #[derive(Debug)]
 struct Ended<T> {
     known: BTreeMap<TagAndPort, T>,
@@ -54,23 +54,23 @@ impl<T> Ended<T> {
     }
 }
 
-/// The associations that were shut down, and the cookies that made an association, last.
+/// The associations that ended last, and the cookies used last.
 #[derive(Default)]
 pub(super) struct Past {
     shut_down: Ended<()>,
     used_cookies: VecDeque<Used>,
-    /// The tags in them.
+    /// The tags in `used_cookies`.
     used_tags: BTreeSet<u32>,
-    /// The newest of them by peer.
+    /// The newest time in `used_cookies` for each peer.
     newest: BTreeMap<PeerEnd, Instant>,
-    /// When the newest of the used cookies was made that are not remembered any more.
+    /// The newest creation time among used cookies that are forgotten.
     forgotten: Option<Instant>,
     /// The packets that ended protected associations.
     last_words: Ended<Bytes>,
 }
 
 impl Past {
-    /// An association was shut down.
+    /// Notes that an association was shut down.
     pub(super) fn note_shut_down(&mut self, ends: TagAndPort) {
         self.shut_down.note(ends, ());
     }
@@ -80,7 +80,7 @@ impl Past {
         self.shut_down.known.contains_key(&ends)
     }
 
-    /// A protected association was ended by this packet.
+    /// Notes the packet that ended a protected association.
     pub(super) fn note_last_words(&mut self, ends: TagAndPort, packet: Bytes) {
         self.last_words.note(ends, packet);
     }
@@ -90,13 +90,13 @@ impl Past {
         self.last_words.known.get(&ends).cloned()
     }
 
-    /// A cookie with this tag, made at that time for that peer, has made an association.
+    /// Notes a cookie that made an association, with its tag, peer and creation time.
     pub(super) fn note_cookie(&mut self, local_tag: u32, peer: PeerEnd, created: Instant) {
         self.note(Used { tag: Some(local_tag), peer, created });
     }
 
-    /// An association with this tag is over, or restarted. It came from a cookie of that time, or
-    /// this end began it then, and its peer has these addresses.
+    /// Notes that an association is over or restarted. `created` is the time of its cookie, or when
+    /// this end began it; `peers` are its peer's addresses.
     pub(super) fn note_over(
         &mut self,
         local_tag: u32,
@@ -128,8 +128,8 @@ impl Past {
         self.used_cookies.push_front(used);
     }
 
-    /// True if a peer has an association, or had one, from a cookie that is as new as this time or
-    /// newer: its older attempts are over.
+    /// True if a peer has or had an association from a cookie of this time or a newer one, so that
+    /// its older attempts are over.
     pub(super) fn is_superseded(&self, peer: PeerEnd, created: Instant) -> bool {
         self.newest.get(&peer).is_some_and(|newest| created <= *newest)
     }
@@ -139,7 +139,7 @@ impl Past {
         self.used_tags.contains(&local_tag)
     }
 
-    /// True if a cookie of that time may have made an association that is not remembered.
+    /// True if a cookie of that time may have made an association that is forgotten.
     pub(super) fn is_cookie_forgotten(&self, created: Instant) -> bool {
         self.forgotten.is_some_and(|newest| created <= newest)
     }

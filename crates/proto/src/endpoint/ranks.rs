@@ -8,9 +8,8 @@ use crate::time::Instant;
 use crate::view::PathRank;
 
 impl Endpoint {
-    /// Paths from this local address have this rank from now on, in all associations of now and
-    /// later. [`Association::set_path_rank`](crate::Association::set_path_rank) sets that of one
-    /// path.
+    /// Sets the rank of all paths from this local address, now and later, in all associations.
+    /// [`Association::set_path_rank`](crate::Association::set_path_rank) sets the rank of one path.
     pub fn set_local_rank(&mut self, now: Instant, local: IpAddr, rank: PathRank) {
         let all = Arc::make_mut(&mut self.local_ranks);
         if rank.is_normal() {

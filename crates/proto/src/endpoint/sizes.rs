@@ -1,5 +1,5 @@
-//! Packet sizes that the driver reports: of its interfaces, of packets that its system refused, of
-//! routers' messages.
+//! Packet sizes that the driver reports: MTUs of interfaces, refused packets, and routers'
+//! messages.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use super::Endpoint;
 use crate::datagram::AddressPair;
 use crate::time::Instant;
 
-/// Somebody on the way could not forward a packet: ICMP "fragmentation needed" or ICMPv6 "packet
-/// too big".
+/// A router's message that it could not forward a packet: ICMP "fragmentation needed" or ICMPv6
+/// "packet too big".
 #[derive(Copy, Clone, Debug)]
 pub struct PacketTooBig<'a> {
     /// Our address that the packet was sent from.
     pub local: SocketAddr,
     /// The address it was sent to.
     pub remote: SocketAddr,
-    /// The most that passes, in bytes of an IP packet.
+    /// The largest IP packet that passes, in bytes.
     pub mtu: usize,
     /// The beginning of the SCTP packet, as far as the message quotes it. Without its first 8
     /// bytes, ports and verification tag, the message counts for nothing.
@@ -24,11 +24,11 @@ pub struct PacketTooBig<'a> {
 }
 
 impl Endpoint {
-    /// The interface of one of our addresses takes IP packets of `mtu` bytes from now on. Paths
-    /// from there try no larger ones. Without it they try those of the configuration's `mtu`.
+    /// Sets the MTU of the interface of a local address: paths from there try no larger IP packets.
+    /// By default they try those of the configuration's `mtu`.
     ///
-    /// Of an address that a relay gave us: what the interface to the relay takes, less the relay's
-    /// own header.
+    /// For an address from a relay, it is the MTU of the interface to the relay less the relay's
+    /// header.
     pub fn set_link_mtu(&mut self, now: Instant, local: SocketAddr, mtu: usize) {
         if self.link_mtus.get(&local) == Some(&mtu) {
             return;
@@ -42,9 +42,9 @@ impl Endpoint {
         }
     }
 
-    /// The system did not take a packet of ours because it is longer than its interface takes
+    /// Handles a packet that the system refused because it is longer than its interface takes
     /// (EMSGSIZE). `len` is the length of the SCTP packet in bytes.
-    /// [`set_link_mtu`](Self::set_link_mtu) says more, if the driver can.
+    /// [`set_link_mtu`](Self::set_link_mtu) is more exact, if the driver knows the MTU.
     pub fn packet_refused(
         &mut self,
         now: Instant,
@@ -60,9 +60,9 @@ impl Endpoint {
         }
     }
 
-    /// A message of a router about a packet of ours. Anybody can send one: it counts only if it
-    /// quotes the ports and the verification tag of an association over these addresses (RFC 8899
-    /// §4.6.1), and by itself it makes a path's packets no smaller than 1280 bytes.
+    /// Handles a router's message about a packet of ours. Anybody can send one, so it counts only
+    /// if it quotes the ports and the verification tag of an association over these addresses (RFC
+    /// 8899 §4.6.1). Alone it never makes a path's packets smaller than 1280 bytes.
     pub fn packet_too_big(&mut self, now: Instant, message: PacketTooBig<'_>) {
         let Some(header) = message.quoted.first_chunk::<8>() else { return };
         let [s0, s1, d0, d1, tag @ ..] = *header;

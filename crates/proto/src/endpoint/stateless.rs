@@ -1,5 +1,5 @@
-//! Packets that belong to no association: those that open one, without keeping anything until a
-//! valid COOKIE ECHO, and those that come out of the blue.
+//! Packets that belong to no association: those that open one, which leave no state before a valid
+//! COOKIE ECHO, and those out of the blue.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -21,16 +21,17 @@ use crate::datagram::AddressPair;
 use crate::sizes;
 use crate::time::Instant;
 
-/// Answers that belong to no association and wait to be sent; more are dropped, as a flood of
-/// strangers' packets is no reason to hold memory.
+/// Most answers without an association that wait to be sent. More are dropped, so that a flood
+/// takes no memory.
 const MAX_REPLIES: usize = 256;
-/// Tells a peer that newer ones took its place while it agreed on keys. Programs look for "busy".
+/// The reason for a peer that lost its place to newer ones while it agreed on keys. Programs look
+/// for "busy".
 const CROWDED_OUT: &[u8] = b"busy: others came before the keys were agreed on; try again later";
-/// An answer to an address that is not verified is at most this many times as long as the question.
+/// Most bytes of an answer to an unverified address, as a multiple of the bytes that it answers.
 const AMPLIFICATION: usize = 3;
 
-/// Bytes of an INIT's packet from which on it is answered whatever the limit on answers, with no
-/// more bytes: who forges its address gains nothing by that.
+/// Length of an INIT's packet from which it is answered whatever the limit on answers. The answer
+/// is no longer, so forging the source gains nothing.
 const PADDED: usize = 512;
 
 impl Endpoint {
@@ -68,7 +69,7 @@ impl Endpoint {
             return Err(ErrorCause::OutOfResource);
         }
         let key_management = self.offers(existing, peer.key_management.as_ref())?;
-        // Before anything is computed for the answer.
+        // Checked before any work on the answer.
         let len = packet.bytes().len();
         let is_limited = !self.may_answer(now, Answer::InitAck, from.remote, peer.tag);
         if is_limited && len < PADDED {
@@ -90,7 +91,7 @@ impl Endpoint {
         let (config, local) = (&self.config.config, &self.config.local_addresses);
         let unrecognized = &peer.unrecognized;
         let answer = init_ack(config, local, &cookie, sealed, unrecognized, receive_buffer, budget);
-        // Unless the cookie alone is too long.
+        // The cookie alone may be too long, even without the list of addresses.
         if !is_limited || answer.params.as_bytes().len() <= budget {
             self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
         }
@@ -141,7 +142,7 @@ impl Endpoint {
         }
     }
 
-    /// Bytes of parameters that INIT ACK may have, if INIT's packet has `len`.
+    /// Bytes that the parameters of INIT ACK may have, if the packet of the INIT has `len`.
     fn init_ack_budget(&self, len: usize, is_limited: bool) -> usize {
         let udp = sizes::UDP_IPV4_HEADERS;
         let fits = if is_limited { len } else { AMPLIFICATION * (len + udp) - udp };
@@ -149,10 +150,11 @@ impl Endpoint {
         fits.saturating_sub(COMMON_HEADER_LEN + 20)
     }
 
-    /// A peer that begins again opens an association beside this one, as it could from another
-    /// port: where packets are protected an address proves nothing, so it takes over nothing.
+    /// True if a peer that begins again opens an association beside this one, as it could from
+    /// another port. Where packets are protected, an address proves nothing, so the new association
+    /// takes over nothing.
     ///
-    /// Deviation: by RFC 9260 §5.2.4.1 it restarts the association.
+    /// Deviation: RFC 9260 §5.2.4.1 restarts the association.
     fn opens_beside(&self, index: u32) -> bool {
         let is_protected = |assoc: &Association| assoc.is_protected() && assoc.is_established();
         self.config.accept
@@ -160,8 +162,8 @@ impl Endpoint {
             && self.assocs.get(index).is_some_and(is_protected)
     }
 
-    /// The association with the peer at this address that its COOKIE ECHO is about. An association
-    /// beside which it opens another has perhaps lost its peer.
+    /// The association that a COOKIE ECHO from this address is about. `None` if the peer opens
+    /// another one beside it: the old one may have lost its peer, which is asked.
     fn of_peer(&mut self, now: Instant, remote: SocketAddr, port: u16) -> Option<u32> {
         let index = self.assocs.by_peer(remote, port)?;
         if !self.opens_beside(index) {
@@ -180,7 +182,7 @@ impl Endpoint {
         existing: Option<u32>,
         peers: Option<&DtlsKeyManagement>,
     ) -> Result<Option<Offers>, ErrorCause> {
-        // An association that this end opens at the same time has a parameter already.
+        // If this end opens the association at the same time, it has a parameter already.
         let known =
             existing.and_then(|index| self.assocs.get(index)).filter(|a| !a.is_established());
         let own = match (known, &self.key_management) {
@@ -220,7 +222,7 @@ impl Endpoint {
             .filter(|&index| self.is_with(index, cookie.remote))
             .or_else(|| self.of_peer(now, from.remote, cookie.peer_port));
         let known = existing.and_then(|index| self.assocs.get(index));
-        // §5.2.4, step 3: a cookie with both tags of an association is good whatever its age.
+        // §5.2.4, step 3: a cookie with both tags of an association is valid at any age.
         let is_duplicate =
             known.is_some_and(|a| a.classify_cookie(&cookie) == CookieAction::Duplicate);
         if !is_duplicate && let Some(over) = cookie.stale_by(now) {
@@ -248,13 +250,13 @@ impl Endpoint {
             self.refuse_used_cookie(now, from, cookie, packet);
             return None;
         }
-        // A superseded cookie is of an attempt before the one that succeeded, as of a peer that has
-        // restarted meanwhile: an association from it would be a ghost. A peer that still wants one
-        // sends another INIT.
+        // A superseded cookie belongs to an attempt before the successful one, for instance of a
+        // peer that has restarted since. An association from it would have no peer. A peer that
+        // still wants one sends another INIT.
         //
-        // Who floods with associations must not make this end forget which cookies are used: a
-        // second association from one would have the tags, and thus the keys, of the first. An
-        // honest peer begins again.
+        // A flood of associations must not make this end forget which cookies are used. A second
+        // association from one cookie would have the tags of the first, and so its keys. An honest
+        // peer begins again.
         let is_superseded = self.is_superseded(cookie, from.remote);
         if is_superseded || self.past.is_cookie_forgotten(cookie.created) {
             self.refuse_stale(now, from, packet, cookie, 0);
@@ -291,9 +293,9 @@ impl Endpoint {
         });
     }
 
-    /// A peer opened an association that is to be protected: if too many wait for their keys, one
-    /// of them makes room for it. `ip` is the address that the cookie was sent to, because a COOKIE
-    /// ECHO may have a forged source.
+    /// Limits the associations that wait for keys: if a new one is too many, another one makes room
+    /// for it. `ip` is the address that the cookie was sent to, because a COOKIE ECHO may have a
+    /// forged source.
     fn limit_key_managements(&mut self, now: Instant, index: u32, ip: IpAddr) {
         if self.assocs.get(index).is_none_or(Association::is_announced) {
             return;
@@ -302,7 +304,7 @@ impl Endpoint {
             let assoc = self.assocs.index(*id).and_then(|index| self.assocs.get(index));
             assoc.is_some_and(|assoc| !assoc.is_announced() && assoc.closed().is_none())
         };
-        // Associations that have keys by now must not be ended, nor count.
+        // Associations that have keys by now neither count nor may be ended.
         if !self.unauthenticated.has_room(ip) {
             self.unauthenticated.retain(waits);
         }
@@ -312,9 +314,9 @@ impl Endpoint {
         }
     }
 
-    /// The peer of an association has shown its keys: what the same host began before, and did not
-    /// bring that far, is over, as it has restarted meanwhile. Else the last message of that key
-    /// agreement, if it is late, would open an association with nobody.
+    /// Ends earlier attempts of a host whose newer association has shown its keys, because the host
+    /// has restarted since. Otherwise the late last message of an earlier key agreement would open
+    /// an association without a peer.
     pub(super) fn end_earlier_attempts(&mut self, index: u32) {
         let Some(newer) = self.assocs.get(index) else { return };
         let is_over = |id: &AssocId| {
@@ -327,11 +329,11 @@ impl Endpoint {
         }
     }
 
-    /// A copy of a cookie came after the end of what it began: it begins nothing again, or what
-    /// came with it would be delivered twice. A peer that waits for COOKIE ACK still has missed an
-    /// ABORT; after a shutdown nobody waits, and an ABORT could overtake SHUTDOWN COMPLETE.
+    /// Refuses a copy of a cookie whose association is over: a second association would deliver its
+    /// data twice. A peer that still waits for COOKIE ACK has missed an ABORT, and gets another.
+    /// After a shutdown no peer waits, and an ABORT could overtake SHUTDOWN COMPLETE.
     ///
-    /// Deviation: by RFC 9260 §5.1.5 each valid cookie begins an association.
+    /// Deviation: by RFC 9260 §5.1.5 each valid cookie opens an association.
     fn refuse_used_cookie(
         &mut self,
         now: Instant,
@@ -348,11 +350,11 @@ impl Endpoint {
         }
     }
 
-    /// The peer has had an association from a newer cookie, at any of the addresses of this one:
-    /// that of its INIT, of its echo, or those it lists. The association may know this very address
-    /// by name only so far.
+    /// True if the peer has or had an association from a newer cookie, at any address of this
+    /// cookie: that of its INIT, of its echo, or a listed one. The association may not have
+    /// verified that address yet.
     ///
-    /// Deviation: as for used cookies.
+    /// Deviation: the same as for used cookies.
     fn is_superseded(&self, cookie: &Cookie, from: SocketAddr) -> bool {
         let is_over = |address| {
             let peer = PeerEnd { address, port: cookie.peer_port };
@@ -362,7 +364,7 @@ impl Endpoint {
         [cookie.remote, from].into_iter().chain(listed).any(is_over)
     }
 
-    /// The association is with the peer at this address.
+    /// True if the association is with the peer at this address.
     fn is_with(&self, index: u32, remote: SocketAddr) -> bool {
         self.assocs.get(index).is_some_and(|a| a.known_remotes().any(|known| known == remote))
     }
@@ -388,7 +390,7 @@ impl Endpoint {
         assoc
     }
 
-    /// Returns false if the packet is to be ignored.
+    /// Takes the cookie of an existing association. Returns false if the packet must be ignored.
     fn cookie_for_existing(
         &mut self,
         now: Instant,
@@ -398,7 +400,7 @@ impl Endpoint {
     ) -> bool {
         let Some(assoc) = self.assocs.get_mut(index) else { return false };
         let action = assoc.classify_cookie(cookie);
-        // Restarts are not supported where packets are protected, and nothing in plain counts.
+        // Protected associations support no restart, and ignore unprotected chunks.
         let is_restart = action == CookieAction::Restart && assoc.is_protected();
         if is_restart || assoc.refuses_plain() {
             if action == CookieAction::Restart {
@@ -428,14 +430,14 @@ impl Endpoint {
         true
     }
 
-    /// RFC 9260 §8.4.
+    /// Answers a packet out of the blue (RFC 9260 §8.4).
     #[cold]
     pub(super) fn out_of_the_blue(&mut self, now: Instant, from: AddressPair, packet: &Packet) {
         let (mut init, mut shutdown_ack) = (None, false);
         for chunk in packet.chunks() {
             match chunk {
-                // Rules 2, 6 and 7: these are never answered, lest two hosts answer each other
-                // forever.
+                // Rules 2, 6 and 7: these are never answered; otherwise two hosts could answer each
+                // other forever.
                 Ok(Chunk::Abort(_) | Chunk::ShutdownComplete { .. } | Chunk::CookieAck)
                 | Err(_) => {
                     return;
@@ -454,7 +456,7 @@ impl Endpoint {
         let tag = packet.header.verification_tag;
         let opening = if tag == 0 { init } else { None };
         match opening {
-            // Rule 3: an INIT for a port where nobody listens. Without a tag it cannot be answered.
+            // Rule 3: an INIT for a port without a listener. Without a tag it cannot be answered.
             Some(init) if init.initiate_tag == 0 => {}
             Some(init) => {
                 self.reply(now, Answer::Abort, from, packet, init.initiate_tag, |p| {
@@ -474,19 +476,19 @@ impl Endpoint {
         }
     }
 
-    /// True if a packet is of an association that was shut down, and does not ask for SHUTDOWN
+    /// True if a packet belongs to an association that was shut down, and does not ask for SHUTDOWN
     /// COMPLETE again.
     ///
-    /// Deviation: RFC 9260 §8.4, rule 8 would have it answered with ABORT. But a SACK may overtake
-    /// or be overtaken by SHUTDOWN ACK on another path, and the ABORT then SHUTDOWN COMPLETE: the
-    /// peer would take an association for failed that has delivered everything.
+    /// Deviation: RFC 9260 §8.4, rule 8 answers such a packet with ABORT. But a SACK and SHUTDOWN
+    /// ACK may overtake each other on different paths, and the ABORT may then overtake SHUTDOWN
+    /// COMPLETE. The peer would take an association for failed that has delivered everything.
     pub(super) fn is_late(&self, packet: &Packet) -> bool {
         self.past.was_shut_down(ends_of(packet))
             && !packet.chunks().any(|c| matches!(c, Ok(Chunk::ShutdownAck)))
     }
 
-    /// True if a protected packet is of an association that is over: whatever it says, its sender
-    /// has missed the packet that ended it.
+    /// Answers a protected packet of an association that is over with the packet that ended it,
+    /// which the sender has missed. False if the packet is none such.
     pub(super) fn repeat_last_words(
         &mut self,
         now: Instant,
@@ -566,7 +568,7 @@ fn refuse_new_addresses(
     Err(ErrorCause::RestartWithNewAddresses(raw.into()))
 }
 
-/// The association that a packet says it is of.
+/// The tag and port by which a packet names its association.
 fn ends_of(packet: &Packet) -> TagAndPort {
     let header = &packet.header;
     TagAndPort { local_tag: header.verification_tag, peer_port: header.source_port }

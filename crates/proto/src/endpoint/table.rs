@@ -1,4 +1,4 @@
-//! The associations of an endpoint, and which of them a packet belongs to.
+//! The associations of an endpoint, and the tables that find the association of a packet.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,7 +9,7 @@ use manypath_wire::{Chunk, CommonHeader, Packet};
 
 use crate::assoc::Association;
 
-/// Names an association of an endpoint; never used again for another one.
+/// Identifies an association of an endpoint; never used again for another one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssocId {
     index: u32,
@@ -17,19 +17,20 @@ pub struct AssocId {
 }
 
 impl AssocId {
-    /// The same as a number, for records and messages.
+    /// The id as a number, for records and messages.
     pub fn number(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
 }
 
-/// Whom a packet belongs to.
+/// The owner of a packet.
 pub(super) enum Owner {
     /// The association in this slot.
     Association(u32),
     /// No association: it is out of the blue.
     Nobody,
-    /// Its addresses are an association's, its tag is not: it is dropped (RFC 9260 §8.5).
+    /// None: the addresses are an association's, but the tag is not, so the packet is dropped (RFC
+    /// 9260 §8.5).
     Other,
 }
 
@@ -37,9 +38,9 @@ pub(super) enum Owner {
 struct Slot {
     generation: u32,
     assoc: Option<Box<Association>>,
-    /// In `by_tag` and `by_peer`.
+    /// True if the association is in `by_tag` and `by_peer`.
     registered: bool,
-    /// Its keys in `by_peer`.
+    /// The keys of the association in `by_peer`.
     peers: Vec<(SocketAddr, u16)>,
 }
 
@@ -75,7 +76,7 @@ impl AssocTable {
         slot.registered = true;
     }
 
-    /// Takes an association out of its slot, for one that takes its place.
+    /// Takes an association out of its slot, for the association that replaces it.
     pub(super) fn take(&mut self, index: u32) -> Option<Box<Association>> {
         self.unregister(index);
         self.slots[index as usize].assoc.take()
@@ -146,7 +147,7 @@ impl AssocTable {
         self.by_peer.get(&(remote, port)).copied()
     }
 
-    /// Packets for this association are out of the blue from now on.
+    /// Unregisters an association: packets for it are out of the blue from now on.
     pub(super) fn unregister(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if !slot.registered {
@@ -160,10 +161,10 @@ impl AssocTable {
         }
     }
 
-    /// Renews the addresses by which an association is found when a packet has no tag of it.
+    /// Renews the addresses that identify an association if a packet carries none of its tags.
     ///
-    /// Only verified addresses count, and none is taken from another association: else a peer could
-    /// list the address of a victim and be taken for it.
+    /// Only verified addresses count, and none that another association has. Otherwise a peer could
+    /// list a victim's address and be taken for the victim.
     pub(super) fn update_peers(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         if !slot.registered {
@@ -192,10 +193,10 @@ impl AssocTable {
         is_its.then_some(index)
     }
 
-    /// Whom a packet belongs to (RFC 9260 §8.5).
+    /// The owner of a packet (RFC 9260 §8.5).
     pub(super) fn find(&self, remote: SocketAddr, packet: &Packet) -> Owner {
         let header = &packet.header;
-        // §8.5.1, E: it is the end of an older association than one that is still being opened.
+        // §8.5.1, E: the chunk ends an association older than one that is still being opened.
         let is_older = |index| {
             let ends = |c| matches!(c, Ok(Chunk::ShutdownAck));
             self.get(index).is_some_and(|a| !a.is_established()) && packet.chunks().any(ends)

@@ -11,30 +11,30 @@ use crate::params::Params;
 use crate::time::Instant;
 use crate::view::{PathId, PathView};
 
-/// Chooses where a SACK goes.
+/// Chooses the path of each SACK.
 pub trait AckPathPolicy: std::fmt::Debug + Send {
-    /// Of [`Needs`], `sack_paths` and `sack_path_chunks` are its own. The first is false if it
-    /// always chooses `last_data`, whatever the paths are like; the second is true if it elects.
+    /// The needs of the policy: it decides `sack_paths` and `sack_path_chunks` of [`Needs`]. The
+    /// first is false if the policy always chooses `last_data`; the second is true if it elects.
     fn needs(&self) -> Needs {
         Needs { sack_paths: true, sack_path_chunks: self.elects(), ..Needs::default() }
     }
 
-    /// The path for a SACK; `last_data` is the path on which the latest DATA arrived. `None` leaves
-    /// it to the primary path.
+    /// The path for a SACK; `None` for the primary path. `last_data` is the path on which the
+    /// latest DATA arrived.
     fn choose(&mut self, cx: &mut PolicyCx<'_>, last_data: Option<PathId>) -> Option<PathId>;
 
-    /// The peer says that what takes the primary path does not arrive.
+    /// The peer reports that SACKs on the primary path do not arrive.
     fn primary_failed(&mut self) {}
 
-    /// The path has brought no DATA for so long that SACKs do not stay there.
+    /// True if the path has brought no DATA for so long that SACKs must leave it.
     fn is_silent(&self, _now: Instant, _path: &PathView) -> bool {
         false
     }
 
-    /// A path is gone; another may get its number.
+    /// A path was removed. Another may get its id.
     fn forget(&mut self, _path: PathId) {}
 
-    /// True if the path it chooses is the primary from then on, and all SACKs take it.
+    /// True if the chosen path becomes the primary, and all SACKs take it.
     fn elects(&self) -> bool {
         false
     }

@@ -58,19 +58,19 @@ pub struct AckFacts<'a> {
     pub path: PathId,
     /// Bytes acknowledged for the first time on the path.
     pub acked_bytes: usize,
-    /// Those of them that count towards growth in congestion avoidance. All do, unless
-    /// `growth_needs_used_window` of the recovery's rules holds.
+    /// The part of these bytes that counts towards growth in congestion avoidance: all of them,
+    /// unless the rule `growth_needs_used_window` of the recovery holds.
     pub counted_bytes: usize,
     /// Flight size before the SACK, in bytes.
     pub flight_before: usize,
-    /// Flight size after it, in bytes.
+    /// Flight size after the SACK, in bytes.
     pub flight_after: usize,
     /// The path is in fast recovery.
     pub in_fast_recovery: bool,
     /// When the SACK arrived.
     pub now: Instant,
-    /// The round-trip time of the latest chunk acknowledged, if it was sent once. Measured for
-    /// controllers that [want](NeededFacts::rtt) it; for others now and then.
+    /// RTT of the latest chunk acknowledged, if it was sent once. Measured from every SACK for
+    /// controllers that [need](NeededFacts::rtt) it, and now and then for others.
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
@@ -93,37 +93,37 @@ pub struct PathWindow {
     pub cwnd: usize,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
-    /// Bytes acknowledged between the last two losses that cut the window, or since the last if
-    /// those are more.
+    /// Bytes acknowledged between the last two losses that cut the window, or since the last one if
+    /// that is more.
     pub between_losses: u64,
 }
 
 impl PathWindow {
-    /// Smoothed round-trip time in seconds, if it was measured and is not 0.
+    /// Smoothed RTT in seconds, if it was measured and is not 0.
     fn rtt(&self) -> Option<f64> {
         self.srtt.filter(|srtt| !srtt.is_zero()).map(|srtt| srtt.as_secs_f64())
     }
 }
 
-/// The facts that a controller needs in addition to those of every SACK. The engine gathers them
-/// for no others.
+/// The facts that a controller needs in addition to those of every SACK. The engine gathers no
+/// others.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NeededFacts {
-    /// A round-trip time from each SACK, not only one in a round trip.
+    /// An RTT from every SACK, not only one per round trip.
     pub rtt: bool,
     /// The windows of all paths: for controllers that are coupled.
     pub paths: bool,
-    /// Losses that turn out to be none: for controllers that
-    /// [undo](CongestionControl::on_spurious_losses) what they did about them.
+    /// Spurious losses: for controllers that [undo](CongestionControl::on_spurious_losses) their
+    /// reaction to them.
     pub spurious_losses: bool,
 }
 
-/// Moves the congestion window of one path; each path has its own. Controllers that are coupled see
-/// the windows of the others.
+/// Moves the congestion window of one path; each path has a controller of its own. Coupled
+/// controllers see the windows of the other paths.
 ///
-/// It gets the window as it is, and returns it as it shall be: the engine may have changed it since
-/// the last call, for instance while the path was idle. `cwnd` must stay at one
+/// A method gets the current window, and returns the new one. The engine may have changed the
+/// window since the last call, for instance while the path was idle. `cwnd` must stay at one
 /// [packet](Limits::packet) or more, or nothing is sent any more.
 pub trait CongestionControl: std::fmt::Debug + Send {
     /// The window after a SACK that moved the left edge of the path. Called once per SACK, before
@@ -136,22 +136,22 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     /// The window after T3-rtx expired, or after the path was found silent.
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window;
 
-    /// Losses were found that may turn out to be none. A controller that can undo what it does
-    /// about them remembers its state. Called once per flight, before the window is cut.
+    /// Losses were found that may turn out spurious. A controller that can undo its reaction stores
+    /// its state. Called once per flight, before the window is cut.
     fn on_losses(&mut self, _window: Window) {}
 
-    /// The window after all losses since [`on_losses`](Self::on_losses) turned out to be none: the
-    /// packets were only late. Called for controllers that [want](NeededFacts::spurious_losses) it.
+    /// The window after all losses since [`on_losses`](Self::on_losses) turned out spurious: the
+    /// packets were only late. Called for controllers that [need](NeededFacts::spurious_losses) it.
     fn on_spurious_losses(&mut self, window: Window) -> Window {
         window
     }
 
-    /// The facts that it needs. The engine asks when it adds the path.
+    /// The facts that the controller needs. The engine asks when it adds the path.
     fn needs(&self) -> NeededFacts {
         NeededFacts::default()
     }
 
-    /// The model of a controller that follows what the path delivers, rather than losses. The
+    /// The model of a controller that follows the delivery of the path rather than losses. The
     /// engine asks when it adds the path, and measures only if there is one.
     fn model(&mut self) -> Option<&mut dyn Model> {
         None

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use crate::params::{ConfigError, Params};
 
-/// Makes the policies of one family, one for each association; of congestion control, one for each
-/// path.
+/// Makes the policies of one family: one for each association, or for congestion control one for
+/// each path.
 ///
-/// It is one of those that manypath has, found by [name](Factory::named), or a program's
-/// [own](Factory::new). Two are equal if they are the same one.
+/// A factory is one of manypath's, found by [name](Factory::named), or a program's
+/// [own](Factory::new). Two factories are equal if they are the same one.
 pub struct Factory<P: ?Sized + 'static>(Source<P>);
 
 enum Source<P: ?Sized + 'static> {
@@ -47,15 +47,14 @@ impl<P: Family + ?Sized> Factory<P> {
         P::KNOWN.iter().find(|known| known.name == name).map(|known| Self(Source::Known(known)))
     }
 
-    /// A policy of a program's own. `new` is called for each association, of congestion control for
-    /// each path, with its configuration.
+    /// A policy of a program's own. `new` is called with the configuration for each association, or
+    /// for congestion control for each path.
     ///
     /// The family has to be named, as in `Factory::<dyn Scheduler>::new("mine", ...)`: the compiler
     /// does not infer it. A configuration prints `name`; text cannot choose the policy by it.
     ///
-    /// # Errors
-    /// A name that one of manypath's policies has, or that holds anything but letters, digits, `-`
-    /// and `_`.
+    /// # Errors If `name` is that of one of manypath's policies, or holds anything but letters,
+    /// digits, `-` and `_`.
     pub fn new(
         name: impl Into<String>,
         new: impl Fn(&Params) -> Box<P> + Send + Sync + 'static,
@@ -80,8 +79,7 @@ impl<P: Family + ?Sized> Factory<P> {
     }
 }
 
-/// The policy of that name, for constants: a name that there is not is an error when this is
-/// compiled.
+/// The policy of that name, for constants. An unknown name is a compile-time error.
 pub(crate) const fn known<P: Family + ?Sized>(name: &str) -> Factory<P> {
     let mut at = 0;
     while at < P::KNOWN.len() {

@@ -14,43 +14,43 @@ use super::{Needs, PolicyCx, registry};
 use crate::params::Params;
 use crate::view::{PathId, PathState, PathView};
 
-/// A path on which nothing was acknowledged for as long as one that works may be silent.
+/// A path that was without an acknowledgement for longer than a working path may be.
 #[derive(Copy, Clone, Debug)]
 pub struct Silent {
     /// The path.
     pub path: PathId,
-    /// For how long.
+    /// The time without an acknowledgement.
     pub waited: Duration,
-    /// The path that all of the peer's SACKs take, if it said so.
+    /// The path that all of the peer's SACKs take, if the peer has said so.
     pub sack_path: Option<PathId>,
 }
 
 /// A consequence of the silence of a path, which the engine carries out.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Silenced {
-    /// This path is potentially failed; what is outstanding there is sent on others.
+    /// This path is potentially failed; its outstanding data is sent on others.
     Fail(PathId),
-    /// The peer's SACKs do not arrive: until they do on another path, silence means nothing.
+    /// The peer's SACKs do not arrive. Until they arrive on another path, silence means nothing.
     AwaitSacks,
-    /// This path only seemed to have failed, and is active again.
+    /// This path only seemed failed, and is active again.
     TakeBack(PathId),
-    /// Outstanding data of this path is sent again, a packet at first, and the peer is told
-    /// there that its SACKs do not arrive.
+    /// Outstanding data of this path is sent again, one packet at first. The peer is told on this
+    /// path that its SACKs do not arrive.
     StartOver(PathId),
 }
 
-/// The treatment of paths in doubt: those that have failed, or have timed out since they last
-/// proved to work.
+/// How to treat paths in doubt: those that have failed, or have timed out since they last proved to
+/// work.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct InDoubt {
-    /// They are probed quickly although they carry data. The answer has outstanding data sent again
-    /// at once, and a lost probe counts as no timeout, because T3-rtx counts.
+    /// Probes them quickly even if they carry data. An answer retransmits outstanding data at once.
+    /// A lost probe does not count as a timeout, because T3-rtx counts.
     pub probed_with_data: bool,
-    /// SACKs and answers to heartbeats take a path that works instead: the peer may not be heard
-    /// on one where it hears us.
+    /// Sends SACKs and answers to heartbeats on a working path instead: the peer may not hear us on
+    /// a path on which we hear it.
     pub answered_elsewhere: bool,
-    /// A path that answers while no other works carries outstanding data at once, and packets of a
-    /// peer that returns are answered by a heartbeat whatever the back-off of probes.
+    /// Lets a path that answers while no other works carry outstanding data at once. Packets of a
+    /// returning peer draw a heartbeat, whatever the back-off of probes.
     pub carry_when_answered: bool,
 }
 
@@ -67,13 +67,13 @@ impl InDoubt {
 
 /// Decides the state of paths from timeouts, heartbeat acks and silence.
 pub trait FailurePolicy: std::fmt::Debug + Send {
-    /// Of [`Needs`], `silence` and `sack_path_chunks` are its own: paths fail by silence, and the
-    /// path of the peer's SACKs has to be known to tell which.
+    /// The needs of the policy: it decides `silence` and `sack_path_chunks` of [`Needs`]. A policy
+    /// by which paths fail by silence must know the path of the peer's SACKs.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// The treatment of paths in doubt. Asked once.
+    /// How to treat paths in doubt. The engine asks once.
     fn in_doubt(&self) -> InDoubt {
         InDoubt::default()
     }
@@ -85,12 +85,11 @@ pub trait FailurePolicy: std::fmt::Debug + Send {
     /// `None` leaves cwnd as it is.
     fn recovery_cwnd(&self, left: PathState) -> Option<u32>;
 
-    /// The paths that may carry data now, given all of them.
+    /// True if the path may carry data now, given all paths.
     fn is_usable(&self, path: &PathView, all: &[PathView]) -> bool;
 
-    /// How long nothing of what was sent on a path may be acknowledged before
-    /// [`on_silence`](Self::on_silence) is asked, given its RTO when the last was; `None` if only
-    /// timeouts tell.
+    /// How long a path may be without an acknowledgement before [`on_silence`](Self::on_silence) is
+    /// called, given its RTO at the last one. `None` if only timeouts count.
     fn silence_max(&self, _rto: Duration) -> Option<Duration> {
         None
     }
@@ -100,13 +99,13 @@ pub trait FailurePolicy: std::fmt::Debug + Send {
         None
     }
 
-    /// Nothing was acknowledged on an active path for that long. The answers are carried out in
-    /// their order.
+    /// An active path was without an acknowledgement for that long. The engine carries out the
+    /// answers in their order.
     fn on_silence(&mut self, _cx: &PolicyCx<'_>, _silent: &Silent) -> Vec<Silenced> {
         Vec::new()
     }
 
-    /// A path is gone; another may get its number.
+    /// A path was removed. Another may get its id.
     fn forget(&mut self, _path: PathId) {}
 }
 
@@ -116,9 +115,9 @@ registry!(FailurePolicy {
     "mtcp" => |c| Box::new(Silence::new(c)),
 });
 
-/// Where data goes when no path is active: to the one with the fewest timeouts in a row, a tie to
-/// the one that was active last (CMT-PF paper, section III-A; RFC 7829 §5.3; RFC 9260 §6.4 calls it
-/// dormant).
+/// The path for data when no path is active: the one with the fewest timeouts in a row; of equal
+/// ones, the one that was active last (CMT-PF paper, section III-A; RFC 7829 §5.3; RFC 9260 §6.4
+/// calls such paths dormant).
 fn last_resort(all: &[PathView]) -> Option<PathId> {
     let none_active = all.iter().all(|p| p.state != PathState::Active);
     let verified = all.iter().filter(|p| none_active && p.state != PathState::Unconfirmed);

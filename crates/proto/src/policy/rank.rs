@@ -1,7 +1,7 @@
-//! When a path of a dearer [rank](PathRank) carries data.
+//! Decides when a path of a dearer [rank](PathRank) carries data.
 //!
-//! The paths of the least rank that work carry data; a rank policy says if dearer ones do, too. It
-//! decides before the scheduler, which then chooses among the paths that are left. It is asked only
+//! The working paths of the least rank carry data. A rank policy decides if dearer ones do, too. It
+//! decides before the scheduler, which then chooses among the remaining paths. It is called only
 //! while the paths of an association have different ranks.
 
 mod failover;
@@ -19,16 +19,16 @@ use crate::view::{PathRank, PathView};
 pub struct RankCx<'a> {
     /// The time of the decision.
     pub now: Instant,
-    /// All paths. Here `usable` says that a path works and is not set aside, whatever its rank.
+    /// All paths. Here `usable` means that a path works and is not set aside, whatever its rank.
     pub paths: &'a [PathView],
     /// The least rank of the usable paths.
     pub base: PathRank,
-    /// Since when the data that is sent next waits for room on a path, and for nothing else, such
-    /// as the peer's receive buffer. `None` if nothing waits.
+    /// Since when the next data has waited for room on a path, and for nothing else, such as the
+    /// peer's receive buffer. `None` if nothing waits.
     pub waits_since: Option<Instant>,
 }
 
-/// The answer of a rank policy. Ranks below [`RankCx::base`] count as that one.
+/// The answer of a rank policy. Ranks below [`RankCx::base`] count as `base`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Ceiling {
     /// The dearest rank in use: its paths may carry retransmissions and copies.
@@ -39,9 +39,9 @@ pub struct Ceiling {
     pub again: Option<Instant>,
 }
 
-/// Says how dear the paths may be that carry data; each association has its own.
+/// Decides how dear the paths that carry data may be; each association has its own.
 pub trait RankPolicy: std::fmt::Debug + Send {
-    /// Asked for each packet of new data, also when no path has room for it.
+    /// Called for each packet of new data, even if no path has room for it.
     fn ceiling(&mut self, cx: &RankCx<'_>) -> Ceiling;
 
     /// A packet with data left on a path of this rank.

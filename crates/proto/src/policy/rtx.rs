@@ -41,32 +41,34 @@ pub enum LossCause {
 pub struct RtxCandidate {
     /// The path it was last sent on.
     pub last_path: PathId,
-    /// Why it is taken for lost.
+    /// Why the chunk was taken for lost.
     pub cause: LossCause,
-    /// How often it was sent.
+    /// Number of transmissions so far.
     pub transmissions: u16,
 }
 
-/// Chooses where a lost chunk is sent again; each association has its own.
+/// Chooses the path on which a lost chunk is sent again; each association has its own.
 pub trait RtxPolicy: std::fmt::Debug + Send {
-    /// A usable path with room in its congestion window, or `None` to wait for one. Asked for the
+    /// A usable path with room in its congestion window, or `None` to wait for one. Called for the
     /// lowest lost TSN of each path, whenever something may be sent.
     fn choose(&mut self, cx: &mut PolicyCx<'_>, lost: &RtxCandidate) -> Option<PathId>;
 
-    /// True if what a timeout takes for lost goes back to the path that timed out, while it is
-    /// usable. `har` measures that path again for retransmissions elsewhere, and is refused then.
+    /// True if retransmissions after a timeout go back to the path that timed out, while it is
+    /// usable. `har`, which measures that path again while retransmissions use others, is then
+    /// refused.
     fn stays_after_timeout(&self) -> bool {
         false
     }
 
-    /// True if every fast retransmit leaves the path that lost the chunk. It arrives out of order
-    /// with what is sent there, so that `mfr` would take it for lost again, and is refused.
+    /// True if every fast retransmit leaves the path that lost the chunk. The chunk then arrives
+    /// out of order with later data of that path, so `mfr` would take it for lost again, and is
+    /// refused.
     fn leaves_after_fast_retransmit(&self) -> bool {
         false
     }
 
-    /// True if it goes by the loss rates of paths and the paper's simulation knew the true ones. A
-    /// simulator then tells them; elsewhere they are measured.
+    /// True if the policy uses the loss rates of paths, and the paper's simulation knew the true
+    /// ones. A simulator then provides them; elsewhere they are measured.
     fn needs_true_loss(&self) -> bool {
         false
     }
@@ -88,8 +90,8 @@ registry!(RtxPolicy {
 
 /// The chosen path if a retransmission may go there now.
 ///
-/// The policies that rank paths rank all usable ones first and then wait for the winner's window: a
-/// retransmission that spilled onto the second best would be RTX-ASAP.
+/// Policies that rank paths rank all usable ones first and then wait for the winner's window. A
+/// retransmission that took the second best instead would be RTX-ASAP.
 fn if_room(cx: &PolicyCx<'_>, chosen: Option<PathId>) -> Option<PathId> {
     chosen.filter(|&id| cx.path(id).is_some_and(|p| p.cwnd_space > 0))
 }

@@ -16,18 +16,17 @@ pub(in crate::policy) use soonest::one_way;
 use super::{PolicyCx, registry};
 use crate::view::PathId;
 
-/// Chooses where the next new data goes; each association has its own.
+/// Chooses the path of new data; each association has its own.
 pub trait Scheduler: std::fmt::Debug + Send {
-    /// A path that is usable and has room in its congestion window, or `None` to wait until a SACK,
-    /// a timer or the application changes something. Not asked while no path has room.
+    /// A usable path with room in its congestion window, or `None` to wait until a SACK, a timer or
+    /// the application changes something. Not called while no path has room.
     ///
-    /// Asked for each packet of new data, and again for the same packet if the answer is another
-    /// path than that of the packets being built. So it must not count its answers: the views tell
-    /// what is in flight.
+    /// Called for each packet of new data, and again for the same packet if the answer is another
+    /// path than that of the current batch. So a policy must not count its answers; the views show
+    /// the data in flight.
     fn choose(&mut self, cx: &mut PolicyCx<'_>) -> Option<PathId>;
 
-    /// True if it compares the round-trip times of paths: then each is to be measured before it is
-    /// asked.
+    /// True if the policy compares RTTs. Each path is then measured before the policy is asked.
     fn compares_rtts(&self) -> bool {
         false
     }

@@ -22,7 +22,7 @@ use manypath_wire::StreamId;
 
 use super::registry;
 
-/// The priority of a stream that was given none: "normal" in RFC 8831 §6.4, where 128 is below
+/// The priority of a stream that was given none. In RFC 8831 §6.4 this is "normal"; 128 is below
 /// normal, 512 high and 1024 extra high.
 pub const DEFAULT_PRIORITY: u16 = 256;
 
@@ -41,11 +41,10 @@ pub struct Turn {
 
 /// Chooses the stream of each fragment; each association has its own.
 ///
-/// It is told of streams with something to send, and of nothing else, so that its cost need not
-/// grow with the number of idle streams.
+/// It hears only of streams with something to send, so that idle streams cost nothing.
 pub trait StreamScheduler: std::fmt::Debug + Send {
-    /// All streams share one queue: their messages leave in the order in which they were given, and
-    /// the scheduler is told and asked nothing more.
+    /// True if all streams share one queue: messages leave in the order in which they were given,
+    /// and no other method is called.
     fn shares_queue(&self) -> bool {
         false
     }
@@ -57,20 +56,20 @@ pub trait StreamScheduler: std::fmt::Debug + Send {
     /// A stream that has something to send gets another priority.
     fn set_priority(&mut self, _stream: StreamId, _priority: u16) {}
 
-    /// The stream to send from, of those that have something to send. The same until one of the
-    /// other methods is called.
+    /// The stream to send from, among those with something to send. The answer stays the same until
+    /// another method is called.
     fn next(&self) -> Option<StreamId>;
 
-    /// A fragment was sent. Its stream is that of [`next`](Self::next), or one whose message had
-    /// begun.
+    /// A fragment was sent. Its stream is that of [`next`](Self::next), or one with an unfinished
+    /// message.
     fn sent(&mut self, turn: &Turn);
 
-    /// The packet at hand takes no more fragments.
+    /// True if the current packet takes no more fragments.
     fn ends_packet(&self) -> bool {
         false
     }
 
-    /// A packet is complete. Not told while a message must go on without interleaving.
+    /// A packet is complete. Not called while a message must be finished without interleaving.
     fn packet_ended(&mut self) {}
 }
 

@@ -4,8 +4,8 @@ use super::AckPathPolicy;
 use crate::policy::{Needs, PolicyCx};
 use crate::view::PathId;
 
-/// A SACK takes the path of the DATA it answers, whatever the state of that path: what came from
-/// there can probably go there.
+/// A SACK takes the path of the DATA that it acknowledges, whatever that path's state: a path that
+/// brings packets can probably carry some back.
 #[derive(Debug, Default)]
 pub struct LastReceived;
 

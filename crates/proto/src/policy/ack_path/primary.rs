@@ -10,32 +10,31 @@ use crate::policy::PolicyCx;
 use crate::time::Instant;
 use crate::view::{PathId, PathState, PathView};
 
-/// All SACKs take the primary path, so that they keep their order. The primary is the path with the
-/// best [score](PathView::score) of those that are active and bring DATA. It is elected
+/// All SACKs take the primary path, which keeps them in order. The primary is the path with the
+/// best [score](PathView::score) among active paths that bring DATA. An election takes place
 ///
-/// - as soon as its round-trip time and that of the path of the handshake are known (section 3.3:
-///   "the reverse path will always be the RON path"). A path joins once, so that there is an end to
-///   it;
-/// - when it has failed, as far as this side or the peer knows, or has brought no DATA for
+/// - as soon as a path's RTT and that of the path of the handshake are known (section 3.3: "the
+///   reverse path will always be the RON path"). Each path joins once, so these elections end;
+/// - when the primary has failed, as far as this side or the peer knows, or has brought no DATA for
 ///   `silence_rtos` RTO while other paths have (section 3.5.2);
-/// - when another has a much higher score, as section 3.4.2 has it for paths with data: it must be
-///   `path_addition_gain` times that of the primary, and is looked at every `path_review_interval`.
-///   That holds for a path that comes back, too, so that one that fails often does not take the
-///   SACKs with it each time.
+/// - when another path has a much higher score, as section 3.4.2 has it for paths with data. The
+///   score must be `path_addition_gain` times that of the primary, and is compared every
+///   `path_review_interval`. That also holds for a path that comes back, so that a path that fails
+///   often does not take the SACKs each time.
 ///
-/// A host that sends no DATA knows no loss rates, so that its scores go by round-trip times alone.
+/// A host that sends no DATA knows no loss rates, so its scores depend on RTTs alone.
 #[derive(Debug)]
 pub struct Primary {
     silence_rtos: u32,
-    /// How much better a path must be for SACKs to leave one that works.
+    /// Factor by which a path must be better for SACKs to leave a working one.
     gain: f64,
     review: Option<Duration>,
     reviewed: Instant,
-    /// Took part in an election.
+    /// The paths that took part in an election.
     compared: SmallVec<[PathId; 8]>,
-    /// Since when DATA comes on other paths only, as far as SACKs have shown.
+    /// Since when DATA comes only on other paths, as seen when SACKs were sent.
     others_since: Option<Instant>,
-    /// The peer says that SACKs do not arrive.
+    /// True if the peer has reported that SACKs do not arrive.
     is_reported: bool,
 }
 
@@ -53,7 +52,7 @@ impl Primary {
         }
     }
 
-    /// The primary is not to be relied on any more.
+    /// True if the primary can no longer carry SACKs.
     fn has_failed(&mut self, now: Instant, primary: &PathView, last_data: Option<PathId>) -> bool {
         let broken = self.is_reported
             || matches!(primary.state, PathState::PotentiallyFailed | PathState::Inactive);
@@ -67,9 +66,9 @@ impl Primary {
         broken || now - since > primary.rto * self.silence_rtos
     }
 
-    /// Another path, for one that has failed. If none is active, one that is potentially failed and
-    /// brings DATA is better than one that brings none: DATA that is repeated with its heartbeat
-    /// comes each time before the answer that makes its path active.
+    /// Elects a path in place of a failed one. If no path is active, a potentially failed path that
+    /// brings DATA is better than one that brings none. The repeated DATA comes with a heartbeat
+    /// each time, before the answer that makes its path active.
     fn elect(
         &mut self,
         cx: &mut PolicyCx<'_>,
@@ -97,7 +96,7 @@ impl Primary {
         elected
     }
 
-    /// A path that is better than a primary that works.
+    /// A path that is much better than a working primary.
     fn better(&mut self, cx: &mut PolicyCx<'_>, primary: &PathView) -> Option<PathId> {
         let (now, rtos) = (cx.now, self.silence_rtos);
         let brings_data =

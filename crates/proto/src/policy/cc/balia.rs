@@ -7,10 +7,10 @@
 use super::coupled::{Coupled, rates};
 use super::{AckFacts, CongestionControl, Limits, NeededFacts, Rfc9260, Window};
 
-/// The most that a loss takes, in halves of the window.
+/// The largest cut by a loss, in halves of the window.
 const CUT_MAX: f64 = 1.5;
 
-/// The controller of one path; those of the others are of the same kind.
+/// The controller of one path. The other paths have controllers of the same kind.
 #[derive(Debug)]
 pub struct Balia {
     coupled: Coupled,

@@ -40,42 +40,41 @@ const MIN_PIPE_PACKETS: usize = 4;
 const EXTRA_ACKED_ROUNDS: u64 = 10;
 /// The most that may leave at once, in bytes.
 ///
-/// Deviation: twice that of the draft. Of a far and fast path, a SACK has room for more gaps when
-/// runs of TSNs are longer.
+/// Deviation: twice that of the draft. With longer runs of TSNs, SACKs need fewer gap ack blocks on
+/// a long and fast path.
 const MAX_QUANTUM: usize = 128 * 1024;
-/// The round-trip time of a path that was not measured, for the first rate.
+/// The RTT of an unmeasured path, for its first rate.
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 
-/// Deviations from the draft, for paths that lose at random and whose delay varies. The draft takes
-/// any loss rate above 2 % for a sign of congestion: on a path that holds fewer than fifty packets
-/// each single loss is.
+/// Deviations from the draft, for paths with random losses and varying delays. The draft takes any
+/// loss rate above 2 % for a sign of congestion, so a single loss is one on a path that holds fewer
+/// than fifty packets.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Guards {
-    /// Losses in a round trip, in packets, from which on they may be too many.
+    /// Lost packets in a round trip below which the loss rate does not count.
     pub least_losses: usize,
-    /// Between probes, too, the rate is lowered only by more than 2 % of losses, or while a
-    /// queue stands.
+    /// Lowers the rate between probes, too, only for more than 2 % of losses or while a queue
+    /// stands.
     pub bounds_need_high_loss: bool,
-    /// A loss while a queue stands lowers the volume in flight by 30 %, as it does with CUBIC, not
-    /// only to what was delivered. After a probe that overflowed a queue the next one waits until
-    /// a flow of CUBIC has grown back. Otherwise such a flow keeps 0.3 of a link whose queue is
-    /// short.
+    /// Lowers the volume in flight by 30 % for a loss while a queue stands, as CUBIC does, not only
+    /// to the volume delivered. After a probe that overflowed a queue, the next probe waits until a
+    /// CUBIC flow would have grown back. Otherwise such a flow keeps 0.3 of a link with a short
+    /// queue.
     pub yields_with_queue: bool,
-    /// A round-trip time that exceeds the least ever by no more than this share of it confirms
-    /// that. The path is then seen without a queue, and needs no ProbeRTT, which costs 2 % of its
-    /// rate.
+    /// An RTT confirms the least RTT ever if it exceeds it by no more than this share. The path
+    /// then has no queue and needs no ProbeRTT, which costs 2 % of its rate.
     pub rtt_tolerance: f64,
-    /// ProbeRTT lasts for at most this many of the least round-trip times, and for one round trip
-    /// at least. Its 200 ms are meant for paths through the Internet: one of a millisecond would
-    /// stand idle for most of them.
+    /// ProbeRTT lasts for at most this many of the least RTTs, but for at least one. The draft's
+    /// 200 ms suit paths through the Internet; a path of one millisecond would be idle for most of
+    /// them.
     pub probe_rtts: Option<u32>,
-    /// The best sample of a round trip shows whether the path delivers more, not its first. Where
-    /// packets overtake each other the first may be far too low, or missing.
+    /// Takes the best sample of a round trip, not its first, to see if the path delivers more.
+    /// Where packets overtake each other, the first may be far too low, or missing.
     pub best_of_round: bool,
 }
 
 impl Guards {
-    /// Those of the policy `bbr`.
+    /// The guards of the policy `bbr`.
     pub const ON: Guards = Guards {
         least_losses: 3,
         bounds_need_high_loss: true,
@@ -99,9 +98,9 @@ impl Guards {
 #[derive(Copy, Clone, Debug, Default)]
 struct Rounds {
     count: u64,
-    /// The SACK at hand began a round.
+    /// True if the current SACK began a round.
     starts: bool,
-    /// The total delivered from which on a packet is of the next round.
+    /// A packet sent at this total delivered, or later, belongs to the next round.
     next: u64,
 }
 
@@ -146,7 +145,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// A controller that knows nothing of its path.
+    /// A controller before any measurement of its path.
     pub fn new(guards: Guards) -> Bbr {
         let began = Instant::ZERO;
         Bbr {
@@ -245,7 +244,7 @@ impl Bbr {
         self.bdp_of(self.bw, 1.0)
     }
 
-    /// QuantizationBudget: what keeps the hosts busy, whatever the path holds.
+    /// QuantizationBudget: at least the volume that keeps both hosts busy, whatever the path holds.
     fn quantized(&self, volume: usize) -> usize {
         let extra = if self.state == State::ProbeUp { 2 * self.packet } else { 0 };
         volume.max(self.quantum()).max(self.min_pipe()) + extra
@@ -269,8 +268,8 @@ impl Bbr {
 
     // ---- Control ----
 
-    /// Notes the first window: of the first packet sent, or of the first delivery, for a path may
-    /// take over what a removed one has in flight before it has sent anything.
+    /// Stores the initial window at the first packet sent, or at the first delivery: a path may
+    /// inherit data in flight from a removed path before it sends anything.
     fn begin(&mut self, now: Instant, cwnd: usize) {
         if self.initial_cwnd == 0 {
             (self.initial_cwnd, self.cwnd) = (cwnd, cwnd);
@@ -280,8 +279,8 @@ impl Bbr {
 
     /// SetPacingRateWithGain.
     ///
-    /// Deviation: a packet in each round-trip time may always leave, as with any other controller.
-    /// After an outage all samples may be so low that the path could never show more.
+    /// Deviation: one packet per RTT may always leave, as with any other controller. After an
+    /// outage all samples may be too low for the path ever to show more.
     fn set_pacing_rate(&mut self, gain: f64) {
         let least = self.rtt.map_or(0.0, |rtt| self.packet as f64 / rtt.as_secs_f64().max(1e-6));
         let rate = (gain * self.bw * PACING_MARGIN).max(least);
@@ -332,7 +331,7 @@ impl Bbr {
 }
 
 impl Model for Bbr {
-    /// Flows that share a path shall not probe at once.
+    /// Gives randomness, so that flows which share a path do not probe at once.
     fn seed(&mut self, rng: Rng) {
         self.rng = rng;
     }
@@ -395,7 +394,7 @@ impl Model for Bbr {
             self.restore_cwnd();
         }
         if self.pacing_rate.is_none() {
-            // InitPacingRate, whatever little was delivered so far.
+            // InitPacingRate, even if little was delivered so far.
             let rtt = delivery.rtt.unwrap_or(NOMINAL_RTT).as_secs_f64().max(1e-6);
             let gain = self.state.pacing_gain();
             self.pacing_rate = Some(gain * self.initial_cwnd as f64 / rtt);

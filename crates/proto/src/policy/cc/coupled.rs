@@ -14,7 +14,7 @@ pub(super) struct Coupled {
 }
 
 impl Coupled {
-    /// The windows of the other paths.
+    /// Asks for the windows of the other paths.
     pub(super) fn needs() -> NeededFacts {
         NeededFacts { paths: true, ..NeededFacts::default() }
     }
@@ -37,7 +37,7 @@ impl Coupled {
             return w;
         }
         let packet = limits.packet as f64;
-        // More than a window is acknowledged at once if SACKs were lost.
+        // If SACKs were lost, one SACK may acknowledge more than a window.
         let growth = (per_byte() * ack.acked_bytes as f64 * packet).clamp(-packet, packet);
         let growth = growth + self.rest;
         self.rest = growth.fract();
@@ -50,8 +50,8 @@ impl Coupled {
     }
 }
 
-/// The rates of paths in bytes per second, and their round-trip times in seconds. Those that were
-/// not measured are left out.
+/// The rates of paths in bytes per second, and their RTTs in seconds. Unmeasured paths are left
+/// out.
 pub(super) fn rates(paths: &[PathWindow]) -> impl Iterator<Item = (f64, f64)> + '_ {
     paths.iter().filter_map(|path| {
         let rtt = path.rtt()?;

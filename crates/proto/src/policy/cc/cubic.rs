@@ -43,7 +43,7 @@ pub struct Cubic {
     /// cwnd_prior, in bytes.
     cwnd_prior: f64,
     undo: Option<Undo>,
-    /// When the latest SACK arrived that may move the window.
+    /// When the latest SACK arrived that could move the window.
     last_ack: Instant,
     /// §5.8: the window grows only while it limits the sender.
     used_up: UsedUp,
@@ -93,16 +93,16 @@ impl Cubic {
         grows: bool,
     ) -> Window {
         self.hystart = None;
-        // A window that somebody else has moved begins another stage.
+        // If the engine has moved the window, another stage begins.
         let current = self.epoch.take().filter(|epoch| epoch.window() == w.cwnd);
         if !grows {
-            // The time of a stage stands still meanwhile (§4.2, §5.8).
+            // Meanwhile the time of the stage does not advance (§4.2, §5.8).
             self.epoch = current;
             return w;
         }
         let epoch = match current {
             Some(mut epoch) => {
-                // A longer time without a SACK was spent idle, or in the recovery of others.
+                // In longer pauses between SACKs the path was idle, or in fast recovery.
                 let passed = ack.now - self.last_ack;
                 epoch.pass(ack.srtt.map_or(passed, |srtt| passed.min(srtt)));
                 self.epoch.insert(epoch)
@@ -118,8 +118,8 @@ impl Cubic {
         w
     }
 
-    /// The slow-start threshold after a loss (§4.6), with the lower bound that SCTP gives it. The
-    /// window, not the flight size, is cut: it does not grow while it is not used.
+    /// The slow-start threshold after a loss (§4.6), with SCTP's lower bound. It is a part of the
+    /// window, not of the flight size, because the window does not grow while it is not used.
     fn cut(&mut self, window: Window, limits: &Limits) -> usize {
         self.hystart = None;
         self.epoch = None;
@@ -141,7 +141,8 @@ impl CongestionControl for Cubic {
     }
 
     fn on_fast_retransmit(&mut self, window: Window, limits: &Limits) -> Window {
-        // §4.7, fast convergence: others want a share if the window ends below the last one.
+        // §4.7, fast convergence: a window that ends below the last one leaves room for other
+        // flows.
         let cwnd = window.cwnd as f64;
         let shares = self.w_max.is_some_and(|w_max| cwnd < w_max);
         self.w_max = Some(if shares { cwnd * (1.0 + BETA) / 2.0 } else { cwnd });
@@ -152,7 +153,7 @@ impl CongestionControl for Cubic {
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window {
         // §4.8: the next stage begins where its curve is flat.
         self.w_max = None;
-        // What was in flight is sent again, if only for nothing: with the window of before it would
+        // Data in flight is retransmitted, even if needlessly. With the former window it would
         // overflow the queue.
         self.undo = None;
         let ssthresh = self.cut(window, limits);
@@ -169,7 +170,8 @@ impl CongestionControl for Cubic {
         });
     }
 
-    /// §4.9.2. A window that has grown beyond what it was stays.
+    /// Restores the state before the losses (§4.9.2). A window that has grown beyond that state
+    /// stays.
     fn on_spurious_losses(&mut self, window: Window) -> Window {
         let before = self.undo.take().filter(|undo| window.cwnd < undo.window.cwnd);
         let Some(undo) = before else { return window };

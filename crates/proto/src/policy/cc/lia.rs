@@ -7,7 +7,7 @@
 use super::coupled::{Coupled, rates};
 use super::{AckFacts, CongestionControl, Limits, NeededFacts, PathWindow, Rfc9260, Window};
 
-/// The controller of one path; those of the others are of the same kind.
+/// The controller of one path. The other paths have controllers of the same kind.
 #[derive(Debug, Default)]
 pub struct Lia {
     coupled: Coupled,
@@ -31,9 +31,9 @@ impl CongestionControl for Lia {
     }
 }
 
-/// The growth in packets for each byte that is acknowledged on a path with this window (§3): that
-/// of a flow on its own, or the linked one if that is less. The linked one is `alpha` over the sum
-/// of the windows, in which that sum cancels out.
+/// The growth in packets per acknowledged byte on a path with this window (§3): that of a single
+/// flow, or the linked growth if that is less. The linked growth is `alpha` over the sum of the
+/// windows, and the sum cancels out.
 fn per_byte(cwnd: usize, paths: &[PathWindow]) -> f64 {
     let alone = 1.0 / cwnd.max(1) as f64;
     let (mut greatest, mut sum) = (0.0_f64, 0.0);

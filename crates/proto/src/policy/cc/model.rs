@@ -14,21 +14,21 @@ use crate::view::Estimate;
 pub struct Delivery {
     /// When the SACK arrived.
     pub now: Instant,
-    /// Acknowledged for the first time by the SACK.
+    /// Bytes acknowledged for the first time by the SACK.
     pub newly_acked: usize,
-    /// Acknowledged over the life of the path (C.delivered).
+    /// Bytes acknowledged over the life of the path (C.delivered).
     pub total: u64,
-    /// In flight after the SACK.
+    /// Bytes in flight after the SACK.
     pub in_flight: usize,
     /// The round-trip time of the latest packet acknowledged, if it was sent once.
     pub rtt: Option<Duration>,
     /// The window was used up in the last round trip.
     pub is_window_limited: bool,
-    /// So much is missing that the SACK has hardly room for more gap ack blocks: the peer may have
-    /// received more than it can say.
+    /// The SACK has hardly room for more gap ack blocks, so the peer may have received more than it
+    /// can report.
     pub is_report_full: bool,
-    /// Measured by the latest packet acknowledged. `None` if what was acknowledged had been taken
-    /// for lost.
+    /// The sample of the latest packet acknowledged. `None` if all acknowledged chunks had been
+    /// taken for lost.
     pub sample: Option<RateSample>,
 }
 
@@ -38,29 +38,29 @@ pub struct Delivery {
 pub struct RateSample {
     /// The total that was delivered when the packet was sent (RS.prior_delivered).
     pub prior_total: u64,
-    /// Delivered since (RS.delivered).
+    /// Bytes delivered since then (RS.delivered).
     pub delivered: usize,
     /// Bytes per second (RS.delivery_rate); 0 if the interval was too short to measure.
     pub rate: f64,
-    /// The path had less to send than it could have, so it may be faster.
+    /// The path had less to send than it could carry, so it may be faster.
     pub is_app_limited: bool,
-    /// In flight when the packet had been sent.
+    /// Bytes in flight once the packet had been sent.
     pub in_flight: usize,
-    /// Lost since the packet was sent.
+    /// Bytes lost since the packet was sent.
     pub lost: usize,
 }
 
-/// A packet that was sent.
+/// A packet that is about to be sent.
 #[derive(Copy, Clone, Debug)]
 #[non_exhaustive]
 pub struct SentPacket {
     /// When it was sent.
     pub now: Instant,
-    /// In flight before it, in bytes.
+    /// Bytes in flight before the packet.
     pub in_flight_before: usize,
-    /// The path had less to send than it could have.
+    /// The path has less to send than it could carry.
     pub is_app_limited: bool,
-    /// The window at that time, in bytes.
+    /// cwnd at that time, in bytes.
     pub cwnd: usize,
 }
 
@@ -70,15 +70,15 @@ pub struct SentPacket {
 pub struct LostPacket {
     /// Bytes of DATA chunks lost with it.
     pub size: usize,
-    /// In flight when it had been sent, in bytes.
+    /// Bytes in flight once it had been sent.
     pub in_flight: usize,
-    /// Lost since it was sent, itself included, in bytes.
+    /// Bytes lost since it was sent, this transmission included.
     pub lost: usize,
-    /// The path had less to send than it could have.
+    /// The path had less to send than it could carry.
     pub is_app_limited: bool,
     /// The total delivered by now, in bytes.
     pub total: u64,
-    /// The window, in bytes.
+    /// cwnd, in bytes.
     pub cwnd: usize,
 }
 
@@ -91,11 +91,11 @@ pub struct Pace {
     pub quantum: usize,
 }
 
-/// A controller that keeps a model of its path: how much it delivers, and how fast.
+/// A controller that keeps a model of its path: how much data it holds, and how fast it delivers.
 ///
 /// The engine measures what is delivered only for controllers that have one.
 pub trait Model {
-    /// Gives it randomness. Called once, before anything is sent.
+    /// Gives the model a random generator. Called once, before anything is sent.
     fn seed(&mut self, rng: Rng);
 
     /// A packet with DATA chunks is about to be sent.
@@ -108,7 +108,7 @@ pub trait Model {
     /// The window after a SACK that acknowledged something for the first time.
     fn on_delivery(&mut self, window: Window, limits: &Limits, delivery: &Delivery) -> Window;
 
-    /// A heartbeat measured a round trip on a path where DATA has measured none for a while.
+    /// A heartbeat measured an RTT on a path where DATA has measured none for a while.
     fn on_heartbeat(&mut self, _now: Instant, _rtt: Duration) {}
 
     /// The rate at which the path may be sent on. `None` before anything was measured.
@@ -119,7 +119,7 @@ pub trait Model {
         None
     }
 
-    /// True while it sends less than it could on purpose: rates measured meanwhile say nothing of
-    /// the path.
+    /// True while the model sends less than it could on purpose: rates measured meanwhile are too
+    /// low.
     fn holds_back(&self) -> bool;
 }

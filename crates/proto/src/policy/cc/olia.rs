@@ -8,7 +8,7 @@ use super::coupled::{Coupled, rates};
 use super::{AckFacts, CongestionControl, Limits, NeededFacts, PathWindow, Rfc9260, Window};
 use crate::view::PathId;
 
-/// The controller of one path; those of the others are of the same kind.
+/// The controller of one path. The other paths have controllers of the same kind.
 #[derive(Debug, Default)]
 pub struct Olia {
     coupled: Coupled,
@@ -32,8 +32,7 @@ impl CongestionControl for Olia {
     }
 }
 
-/// The growth in packets for each byte that is acknowledged on a path with this window. It may be
-/// negative.
+/// The growth in packets per acknowledged byte on a path with this window. It may be negative.
 fn per_byte(cwnd: usize, own: PathId, paths: &[PathWindow]) -> f64 {
     let cwnd = cwnd.max(1) as f64;
     let rtt = paths.iter().find(|path| path.path == own).and_then(PathWindow::rtt);
@@ -44,11 +43,11 @@ fn per_byte(cwnd: usize, own: PathId, paths: &[PathWindow]) -> f64 {
     }
 }
 
-/// alpha_r: positive for the best paths unless their windows are the largest, negative for those
-/// with the largest windows as long as there are such, and 0 in sum.
+/// alpha_r: positive for the best paths whose windows are not the largest. If there are any, it is
+/// negative for the paths with the largest windows. The sum is 0.
 fn alpha(own: PathId, paths: &[PathWindow]) -> f64 {
     let measured = || paths.iter().filter_map(|path| Some((path, path.rtt()?)));
-    // 1/l estimates the rate of loss: this orders paths by what a flow of its own would get.
+    // 1/l estimates the loss rate, so this orders paths by what a single flow would get there.
     let quality = |(path, rtt): (&PathWindow, f64)| path.between_losses as f64 / (rtt * rtt);
     let best = measured().map(quality).fold(0.0, f64::max);
     let largest = measured().map(|(path, _)| path.cwnd).max().unwrap_or(0);

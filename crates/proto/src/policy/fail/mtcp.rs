@@ -8,16 +8,16 @@ use crate::policy::{Needs, PolicyCx};
 use crate::time::Instant;
 use crate::view::{PathId, PathState, PathView};
 
-/// A path has failed when nothing sent on it is acknowledged for `silence_rtos` RTO (the paper's
-/// chi). It is potentially failed then: heartbeats find out when it is back, and more than
-/// `path_max_retrans` timeouts make it inactive. A single T3-rtx expiry changes nothing: bursts of
-/// losses are not failures.
+/// A path has failed if nothing sent on it is acknowledged for `silence_rtos` RTO (the paper's
+/// chi). It is then potentially failed: heartbeats show when it works again, and more than
+/// `path_max_retrans` timeouts make it inactive. A single T3-rtx expiry changes nothing, because a
+/// burst of losses is no failure.
 ///
-/// If all SACKs take one path and that fails, all paths seem to. So those that failed since it may
-/// have are taken back, and DATA goes to all that are active. The peer is told there, and would
-/// also notice that DATA comes no longer from its primary; it elects another (section 3.5.2). A
-/// peer whose SACKs come back on every path, or that does not say which they take, is silent on a
-/// path that has failed only.
+/// If the path of all SACKs fails, all paths seem to fail. So paths that failed since then are
+/// taken back, and DATA goes to all active paths. The peer is told on these paths, and would also
+/// notice that DATA no longer comes from its primary. It elects another (section 3.5.2). If the
+/// peer's SACKs return on every path, or if it does not say which path they take, silence means the
+/// failure of that path only.
 #[derive(Debug)]
 pub struct Silence {
     base: Pmr,

@@ -32,7 +32,8 @@ impl FailurePolicy for PotentiallyFailed {
 
     fn after_timeout(&mut self, path: &PathView) -> PathState {
         match self.base.after_timeout(path) {
-            // Also one that carries data before its address is verified, as all did by RFC 2960.
+            // An unverified path that carries data, as RFC 2960 allowed, is treated as an active
+            // one.
             PathState::Active | PathState::Unconfirmed
                 if path.error_count > self.pf_max_retrans =>
             {

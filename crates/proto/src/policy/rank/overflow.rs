@@ -7,32 +7,32 @@ use crate::params::Params;
 use crate::time::Instant;
 use crate::view::{PathRank, PathView};
 
-/// Round trips of waiting that say nothing: a lost packet and its recovery take about that long.
+/// Round trips of waiting that are normal: the recovery of a lost packet takes about that long.
 const ROUNDS: u32 = 4;
-/// The same while a window doubles each round trip: nobody knows yet what the path carries.
+/// Round trips of waiting that are normal in slow start, when the capacity is still unknown.
 const ROUNDS_IN_SLOW_START: u32 = 10;
 
 /// A path with a cost carries data if no cheaper one works, or if the cheaper ones cannot carry
 /// what the application offers: data has waited for room on them for `overflow_after`, and for
 /// some round trips. A [backup](PathRank::Backup) path carries data only if no other one works.
 ///
-/// That is judged by the age of the data that is next to be sent, as a queue's state is by CoDel
-/// (RFC 8289 §3.2): not the amount that waits, but how long it does, tells a burst from an
-/// overload.
+/// The rule judges the age of the data that is next to be sent, as CoDel judges a queue (RFC 8289
+/// §3.2): how long data waits, not how much, tells a burst from an overload.
 ///
-/// - Once a rank is in use, its paths get what the cheaper ones have no room for and what has
+/// - Once a rank is in use, its paths get data that the cheaper ones have no room for and that has
 ///   waited for a round trip. So cheaper paths stay full, and latency stays low.
-/// - It is out of use again when its paths carried nothing for as long as it takes to get into use.
-/// - The next dearer rank then has its own wait.
+/// - A rank goes out of use when its paths have carried nothing for as long as data waits before a
+///   rank comes into use.
+/// - The next dearer rank has a wait of its own.
 #[derive(Debug)]
 pub struct Overflow {
     after: Duration,
     base: PathRank,
     /// The dearest rank in use.
     top: PathRank,
-    /// Since when it is.
+    /// Since when `top` is the dearest rank in use.
     since: Instant,
-    /// When its paths last carried data, or when it came into use.
+    /// When paths of that rank last carried data, or when it came into use.
     used: Instant,
 }
 
@@ -52,14 +52,14 @@ impl Overflow {
         (self.top, self.since, self.used) = (top, now, now);
     }
 
-    /// How long data waits for the paths up to a rank before they are found not to carry it.
+    /// How long data must wait for the paths up to a rank before a dearer rank comes into use.
     fn patience(&self, cx: &RankCx<'_>) -> Duration {
         let in_slow_start = usable(cx).any(|p| p.rank <= self.top && p.cwnd < p.ssthresh);
         let rounds = if in_slow_start { ROUNDS_IN_SLOW_START } else { ROUNDS };
         self.after.max(round_trip(cx, self.top) * rounds)
     }
 
-    /// A rank that carried nothing for a while is out of use.
+    /// Ends the use of a rank that carried nothing for `patience`.
     fn close(&mut self, cx: &RankCx<'_>, patience: Duration) {
         if self.top > cx.base && cx.now.saturating_since(self.used) >= patience {
             let below = usable(cx).map(|p| p.rank).filter(|rank| *rank < self.top).max();
@@ -67,7 +67,8 @@ impl Overflow {
         }
     }
 
-    /// The next rank is in use if data has waited long enough; else the time when it will have.
+    /// Takes the next rank into use if data has waited long enough. Otherwise returns the time when
+    /// it will have.
     fn open(&mut self, cx: &RankCx<'_>, patience: Duration) -> Option<Instant> {
         let waits_since = cx.waits_since?;
         let dearer = usable(cx).map(|p| p.rank);
@@ -83,8 +84,8 @@ impl Overflow {
         None
     }
 
-    /// The rank for the next packet: the cheapest with room; else the time when a dearer one may
-    /// have it.
+    /// The rank for the next packet: the cheapest with room. Also returns the time when a dearer
+    /// one may carry it, if it has to wait.
     fn next(&self, cx: &RankCx<'_>) -> (PathRank, Option<Instant>) {
         let mut rank = cx.base;
         loop {
@@ -108,7 +109,7 @@ fn usable<'a>(cx: &RankCx<'a>) -> impl Iterator<Item = &'a PathView> + use<'a> {
     cx.paths.iter().filter(|p| p.usable)
 }
 
-/// The longest round-trip time of the paths up to a rank.
+/// The longest RTT of the paths up to a rank.
 fn round_trip(cx: &RankCx<'_>, rank: PathRank) -> Duration {
     let paths = usable(cx).filter(|p| p.rank <= rank);
     paths.map(|p| p.srtt.unwrap_or(p.rto)).max().unwrap_or_default()
@@ -117,7 +118,7 @@ fn round_trip(cx: &RankCx<'_>, rank: PathRank) -> Duration {
 impl RankPolicy for Overflow {
     fn ceiling(&mut self, cx: &RankCx<'_>) -> Ceiling {
         if self.base != cx.base {
-            // A cheaper path works again, or none does any more.
+            // A cheaper path works again, or the cheapest ones no longer work.
             self.base = cx.base;
             self.set_top(cx.now, cx.base);
         }

@@ -4,8 +4,8 @@ use super::{RtxCandidate, RtxPolicy, alternate, if_room};
 use crate::policy::PolicyCx;
 use crate::view::PathId;
 
-/// Every retransmission takes the next usable path after the one of the transmission before it, in
-/// round-robin; that one only if there is no other.
+/// Every retransmission takes the next usable path after that of the previous transmission, in
+/// round-robin; the same path only if there is no other.
 #[derive(Debug, Default)]
 pub struct AllRtxAlt;
 

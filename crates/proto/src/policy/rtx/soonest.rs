@@ -1,16 +1,16 @@
-//! Where it arrives soonest.
+//! Retransmissions go where they arrive soonest.
 
 use super::{RtxCandidate, RtxPolicy};
 use crate::policy::PolicyCx;
 use crate::policy::sched::one_way;
 use crate::view::{PathId, PathView};
 
-/// Of the paths with room, the one that delivers a packet soonest, as the scheduler `soonest` has
-/// it: everything behind a lost packet waits for it. A faster path without room is waited for if a
-/// round trip there, after which it has some, is not too long.
+/// The path that delivers a packet soonest among those with room, estimated as the scheduler
+/// `soonest` does: everything behind a lost packet waits for it. A faster path without room is
+/// worth waiting for if a round trip, after which it has some, is not too long.
 ///
-/// If a retransmission was lost, its path counts as slower, by a round trip for each one so far.
-/// Where a queue is always full, it would be lost there again.
+/// Each lost retransmission adds a round trip to the estimate of its path. Where a queue is always
+/// full, another one would be lost again.
 #[derive(Debug, Default)]
 pub struct RtxSoonest;
 

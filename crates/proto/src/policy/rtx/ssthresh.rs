@@ -4,8 +4,8 @@ use super::{RtxCandidate, RtxPolicy, if_room};
 use crate::policy::PolicyCx;
 use crate::view::PathId;
 
-/// The path with the largest ssthresh, in bytes: it moves more slowly than cwnd, and so says more
-/// of the path's loss. The papers recommend it.
+/// The path with the largest ssthresh, in bytes. ssthresh changes more slowly than cwnd, so it
+/// shows more of the path's loss. The papers recommend it.
 #[derive(Debug, Default)]
 pub struct RtxSsthresh;
 

@@ -8,9 +8,9 @@ use crate::view::PathId;
 /// Stays on a path until its congestion window is full, then goes to the next with room, in the
 /// order of ids. Filling one window at a time keeps consecutive TSNs together, which reorders less.
 ///
-/// The next opportunity to send, which is another instant, begins with the next path: when
-/// something else than the windows limits the transfer, such as the peer's receive buffer, every
-/// path still gets its turn. The paper leaves this order open.
+/// The next opportunity to send, at another instant, begins with the next path. So every path gets
+/// a turn even if something other than the windows limits the transfer, such as the peer's receive
+/// buffer. The paper leaves this order open.
 #[derive(Debug, Default)]
 pub struct FillFirst {
     current: Option<PathId>,

@@ -5,13 +5,13 @@ use crate::policy::PolicyCx;
 use crate::time::Instant;
 use crate::view::PathId;
 
-/// Fills one congestion window after the other, as [`FillFirst`](super::FillFirst) does, and the
-/// next opportunity to send, which is another instant, begins with another path.
+/// Fills one congestion window after the other, as [`FillFirst`](super::FillFirst) does. The next
+/// opportunity to send, at another instant, begins with another path.
 ///
-/// They differ where one opportunity fills several windows: the next one begins with the path after
-/// the one with which that opportunity *began*, there with the path after the one with which it
-/// *ended*. Neither paper says which; with this order the timelines of the CMT-PF paper come out as
-/// drawn.
+/// The two differ if one opportunity fills several windows. The next one begins here with the path
+/// after that with which the opportunity *began*, and in `FillFirst` with the path after that with
+/// which it *ended*. Neither paper says which. This order gives the timelines drawn in the CMT-PF
+/// paper.
 #[derive(Debug, Default)]
 pub struct FillInTurn {
     /// The path with which the latest opportunity began.

@@ -6,18 +6,17 @@ use super::Scheduler;
 use crate::policy::PolicyCx;
 use crate::view::{PathId, PathView};
 
-/// Of the paths with room, the one that delivers a packet soonest. If a faster path has no room
-/// now, but would deliver all that waits before the slower one delivers a packet, it is waited for:
-/// a slow path is of use for a long transfer, and does not delay the end of it (as ECF and BLEST
-/// do).
+/// The path that delivers a packet soonest among those with room. If a faster path has no room now
+/// but would deliver all waiting data before a slower one delivers a packet, the data waits for it.
+/// So a slow path helps a long transfer without delaying its end (as ECF and BLEST do).
 ///
-/// Where congestion control measures the rate of a path, what is in flight beyond its
-/// bandwidth-delay product stands in its queue. Otherwise SRTT is all that is known of the queue,
-/// and the rate is taken as cwnd / SRTT.
+/// If congestion control measures the rate of a path, data in flight beyond its bandwidth-delay
+/// product counts as its queue. Otherwise SRTT contains all that is known of the queue, and cwnd /
+/// SRTT serves as the rate.
 #[derive(Debug, Default)]
 pub struct Soonest;
 
-/// How long a packet takes that is sent now.
+/// The one-way time of a packet that is sent now.
 pub(in crate::policy) fn one_way(path: &PathView) -> Duration {
     let Some(estimate) = path.estimate else {
         return path.srtt.unwrap_or(path.rto) / 2;
@@ -26,7 +25,7 @@ pub(in crate::policy) fn one_way(path: &PathView) -> Duration {
     min_rtt / 2 + estimate.time_of(path.flight_size).saturating_sub(min_rtt)
 }
 
-/// How long `bytes` take that are sent from now on.
+/// The time to deliver `bytes` that are sent from now on.
 fn takes(path: &PathView, bytes: usize) -> Duration {
     let of_window = |srtt: Duration| path.cwnd.max(1) as f64 / srtt.as_secs_f64().max(1e-6);
     let rate = match path.estimate {

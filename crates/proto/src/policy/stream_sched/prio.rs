@@ -7,7 +7,8 @@ use manypath_wire::StreamId;
 
 use super::{StreamScheduler, Turn};
 
-/// The greater the priority, the earlier; of equals, the one that waits longest.
+/// Place in the order: the greatest priority is first; of equal ones, the stream that waits
+/// longest.
 type Place = (Reverse<u16>, u64);
 
 /// The stream of the greatest priority sends; those of equal priority take turns, a message each,
@@ -16,7 +17,7 @@ type Place = (Reverse<u16>, u64);
 pub struct Prio {
     by_place: BTreeMap<Place, StreamId>,
     places: BTreeMap<StreamId, Place>,
-    /// Counts entries in the order.
+    /// Number of entries so far.
     entries: u64,
 }
 

@@ -10,7 +10,7 @@ use super::{StreamScheduler, Turn};
 /// long messages get more bytes without interleaving, and those with long fragments with it.
 #[derive(Debug, Default)]
 pub struct Rr {
-    /// Those with something to send, the next one first.
+    /// Streams with something to send, the next one first.
     streams: VecDeque<StreamId>,
 }
 

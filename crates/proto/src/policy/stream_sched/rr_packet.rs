@@ -10,11 +10,11 @@ use super::{StreamScheduler, Turn};
 /// delays no other one. Small messages of different streams share no packet.
 #[derive(Debug, Default)]
 pub struct RrPacket {
-    /// Those with something to send, the next one first.
+    /// Streams with something to send, the next one first.
     streams: VecDeque<StreamId>,
-    /// The packet at hand has data of the first of them.
+    /// True if the current packet has data of the first stream.
     is_begun: bool,
-    /// The packet at hand has data of a stream that has nothing more.
+    /// True if the current packet has the last data of its stream.
     is_over: bool,
 }
 

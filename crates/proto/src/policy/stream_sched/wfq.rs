@@ -9,7 +9,7 @@ use super::{StreamScheduler, Turn};
 /// Virtual time of a byte at weight 1. At the greatest weight it is still 65537.
 const BYTE: u128 = 1 << 32;
 
-/// When a stream may go on, in virtual time; of equals, the one that waits longest.
+/// When a stream may go on, in virtual time; of equal ones, the stream that waits longest is first.
 type Tag = (u128, u64);
 
 #[derive(Copy, Clone, Debug)]
@@ -26,11 +26,11 @@ struct Share {
 pub struct Wfq {
     by_tag: BTreeMap<Tag, StreamId>,
     shares: BTreeMap<StreamId, Share>,
-    /// Tags of streams that have nothing to send and had more than their share.
+    /// Tags of idle streams that had more than their share.
     ahead: BTreeMap<StreamId, u128>,
     /// The tag in service.
     now: u128,
-    /// Counts entries in the order.
+    /// Number of entries so far.
     entries: u64,
 }
 
@@ -67,7 +67,7 @@ impl StreamScheduler for Wfq {
         if !turn.is_empty {
             self.insert(turn.stream, time, weight);
         } else if self.by_tag.is_empty() {
-            // Nobody waits: all start again.
+            // No stream has anything to send, so all start again.
             *self = Wfq::default();
         } else {
             self.ahead.insert(turn.stream, time);

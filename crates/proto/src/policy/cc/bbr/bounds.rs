@@ -22,7 +22,7 @@ const STANDING_QUEUE: f64 = 1.5;
 /// The bounds, and the signals that they follow.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Bounds {
-    /// Bytes per second; infinite without losses.
+    /// In bytes per second; infinite without losses.
     pub(super) bw_shortterm: f64,
     /// In bytes; the maximum without losses.
     pub(super) inflight_shortterm: usize,
@@ -31,13 +31,13 @@ pub(super) struct Bounds {
     bw_latest: f64,
     pub(super) inflight_latest: usize,
     pub(super) is_loss_in_round: bool,
-    /// Lost in this round trip, in bytes.
+    /// Bytes lost in this round trip.
     pub(super) lost_in_round: usize,
     /// SACKs of this round trip that reported losses.
     loss_events: u32,
     /// [`lost_in_round`](Self::lost_in_round) at the last SACK.
     seen_lost: usize,
-    /// The total delivered from which on a packet is of the next round of losses.
+    /// A packet sent at this total delivered, or later, belongs to the next round of losses.
     loss_round_ends: u64,
     loss_round_starts: bool,
     /// The least round-trip time of this round.
@@ -110,21 +110,21 @@ impl Bbr {
         }
     }
 
-    /// IsInflightTooHigh: the losses say that so much in flight was too much.
+    /// IsInflightTooHigh: true if the losses show that `in_flight` bytes were too many.
     pub(super) fn is_inflight_too_high(&self, lost: usize, in_flight: usize) -> bool {
         let packets = (lost + self.packet / 2) / self.packet;
         lost as f64 > in_flight as f64 * LOSS_THRESHOLD && packets >= self.guards.least_losses
     }
 
-    /// Through the whole round a queue stood in the path. Losses then are more likely its overflow
-    /// than noise of a link.
+    /// True if a queue stood in the path for the whole round. Losses are then more likely its
+    /// overflow than noise of a link.
     pub(super) fn has_queue(&self) -> bool {
         let longest = self.min_rtt.get().map(|min| min.mul_f64(STANDING_QUEUE));
         self.bounds.rtt_in_round.zip(longest).is_some_and(|(rtt, longest)| rtt > longest)
     }
 
-    /// UpdateCongestionSignals after UpdateMaxBw: once in a round trip, lowers the short-term
-    /// bounds for losses in it (AdaptLowerBoundsFromCongestion).
+    /// UpdateCongestionSignals after UpdateMaxBw: lowers the short-term bounds once per round trip
+    /// with losses (AdaptLowerBoundsFromCongestion).
     pub(super) fn adapt_to_congestion(&mut self, sample: &RateSample) {
         if !self.bounds.loss_round_starts {
             return;
@@ -183,7 +183,7 @@ impl Bbr {
     }
 }
 
-/// InflightAtLoss: what was in flight when losses crossed the threshold, in bytes.
+/// InflightAtLoss: the bytes in flight when losses crossed the threshold.
 pub(super) fn inflight_at_loss(lost: &LostPacket) -> usize {
     let before = lost.in_flight.saturating_sub(lost.size) as f64;
     let lost_before = lost.lost.saturating_sub(lost.size) as f64;

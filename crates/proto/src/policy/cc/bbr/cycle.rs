@@ -1,5 +1,5 @@
-//! The states: Startup finds the rate, Drain empties the queue that it made, ProbeBW tries now and
-//! then for more (draft, section "State Machine Operation").
+//! The states: Startup finds the rate, Drain empties the queue that Startup made, ProbeBW now and
+//! then probes for more (draft, section "State Machine Operation").
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-/// The SACKs that come, with respect to the last probe for more (BBR.ack_phase).
+/// The SACKs that arrive, relative to the last probe (BBR.ack_phase).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum AckPhase {
     #[default]
@@ -78,7 +78,7 @@ pub(super) enum AckPhase {
     Stopping,
 }
 
-/// Finds out that sending faster delivers no more (draft, section "Exiting Acceleration Based on
+/// Detects that sending faster delivers no more (draft, section "Exiting Acceleration Based on
 /// Bandwidth Plateau").
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct FullPipe {
@@ -103,7 +103,7 @@ impl FullPipe {
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Cycle {
     pub(super) ack_phase: AckPhase,
-    /// SACKs are of packets sent while probing.
+    /// True if SACKs acknowledge packets sent while probing.
     pub(super) is_probe_sample: bool,
     pub(super) rounds_since_probe: u64,
     pub(super) prev_probe_too_high: bool,
@@ -112,7 +112,7 @@ pub(super) struct Cycle {
     wait: Duration,
     up_rounds: u32,
     up_acked: usize,
-    /// Bytes acknowledged for each packet that inflight_longterm grows by; 0 while it does not.
+    /// Acknowledged bytes by which inflight_longterm grows by a packet; 0 while it does not grow.
     acked_per_packet: usize,
     drain_began: u64,
 }
@@ -137,7 +137,7 @@ impl Bbr {
         pipe.was_reached |= pipe.is_full;
     }
 
-    /// CheckStartupDone. A SACK without room for more gaps says that too much was lost, too.
+    /// CheckStartupDone. A SACK without room for more gaps is another sign of too many losses.
     pub(super) fn check_startup_done(&mut self, sample: &RateSample, is_report_full: bool) {
         if self.state != State::Startup {
             return;
@@ -228,7 +228,7 @@ impl Bbr {
         self.raise_slope();
     }
 
-    /// How long a flow of CUBIC takes to grow back after a loss of this much in flight: K of
+    /// The time that a CUBIC flow takes to grow back after a loss with this volume in flight: K of
     /// RFC 9438 §4.2.
     fn cubic_returns(&self) -> Duration {
         let inflight = self.bounds.inflight_longterm.min(self.cwnd);

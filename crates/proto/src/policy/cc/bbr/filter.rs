@@ -1,4 +1,4 @@
-//! The greatest value of a window of time.
+//! The greatest value in a window of time.
 
 /// The greatest of the values of the last rounds, by three candidates (Kathleen Nichols'
 /// algorithm).
@@ -24,7 +24,7 @@ impl MaxOfRounds {
             c[2] = new;
         }
         if is_over(c[0]) {
-            // The next best moves up, and again if that is over, too.
+            // The next best candidate moves up; twice if that one has expired, too.
             *c = [c[1], c[2], new];
             if is_over(c[0]) {
                 *c = [c[1], c[2], new];

@@ -17,15 +17,15 @@ const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 /// BBR.ProbeRTTCwndGain.
 pub(super) const PROBE_RTT_CWND_GAIN: f64 = 0.5;
 
-/// The least of the last ten seconds, and of those since the last ProbeRTT.
+/// The least RTT of the last ten seconds, and the least since the last ProbeRTT.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct MinRtt {
     least: Option<(Duration, Instant)>,
     /// BBR.probe_rtt_min_delay and its time.
     recent: Option<(Duration, Instant)>,
-    /// The least since the path began to carry data.
+    /// The least RTT since the path began to carry data.
     ever: Option<Duration>,
-    /// While in ProbeRTT.
+    /// When ProbeRTT is over, while in ProbeRTT.
     done_at: Option<Instant>,
     round_done: bool,
 }
@@ -53,9 +53,9 @@ impl MinRtt {
         expired
     }
 
-    /// Renews the least one if this sample is hardly longer than the least ever
-    /// ([`rtt_tolerance`]). A queue that others keep up raises the least of the last ten seconds;
-    /// to see that again proves nothing.
+    /// Renews the least RTT if a sample is hardly longer than the least ever ([`rtt_tolerance`]). A
+    /// queue that other flows keep up raises the least RTT of the last ten seconds, so a sample
+    /// near that proves nothing.
     ///
     /// [`rtt_tolerance`]: super::Guards::rtt_tolerance
     fn confirm(&mut self, now: Instant, rtt: Option<Duration>, tolerance: f64) {

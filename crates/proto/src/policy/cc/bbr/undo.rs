@@ -1,4 +1,4 @@
-//! Losses that turn out to be none, and what they changed (draft, section "Updating the Model Upon
+//! Spurious losses, and the state that they changed (draft, section "Updating the Model Upon
 //! Detecting a Spurious Loss Recovery").
 
 use super::cycle::State;
@@ -20,7 +20,7 @@ struct Saved {
 }
 
 impl Undo {
-    /// The losses end this state.
+    /// Notes the state that losses end.
     pub(super) fn ends(&mut self, state: State) {
         if let Some(saved) = &mut self.saved {
             saved.state = Some(state);
@@ -31,8 +31,8 @@ impl Undo {
 impl Bbr {
     /// SaveStateUponLoss.
     ///
-    /// As the text of the draft has it, once when losses begin. Its pseudocode saves in each round
-    /// trip with losses, and so what the losses of the last one have changed.
+    /// Saves once when losses begin, as the text of the draft says. The draft's pseudocode saves in
+    /// each round trip with losses, so it would save changes made by the losses before.
     pub(super) fn save_state(&mut self, window: Window) {
         self.cwnd = window.cwnd;
         self.save_cwnd();

@@ -8,7 +8,7 @@ use super::AckFacts;
 /// MIN_RTT_THRESH and MAX_RTT_THRESH: bounds of the growth that counts.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
-/// MIN_RTT_DIVISOR: within them it is this part of the round-trip time.
+/// MIN_RTT_DIVISOR: within these bounds, the growth that counts is this part of the RTT.
 const MIN_RTT_DIVISOR: u32 = 8;
 /// N_RTT_SAMPLE: samples of a round before it is judged.
 const N_RTT_SAMPLE: u32 = 8;
@@ -20,7 +20,7 @@ const CSS_ROUNDS: u32 = 5;
 /// Conservative slow start (CSS).
 #[derive(Clone, Debug)]
 struct Conservative {
-    /// cssBaselineMinRtt: a round-trip time below it shows that slow start was left too early.
+    /// cssBaselineMinRtt: an RTT below it shows that slow start ended too early.
     baseline: Duration,
     /// Rounds that have ended.
     rounds: u32,
@@ -68,7 +68,7 @@ impl HyStart {
         false
     }
 
-    /// Enters CSS if the round-trip time has grown, and leaves it if that was not for long.
+    /// Enters CSS if the RTT has grown, and leaves it if the growth did not last.
     fn judge_round(&mut self) {
         let Some(current) = self.current_round_min_rtt else { return };
         match (&self.conservative, self.last_round_min_rtt) {
@@ -81,7 +81,7 @@ impl HyStart {
     }
 }
 
-/// RttThresh: the growth of the round-trip time from one round to the next that ends slow start.
+/// RttThresh: the growth of the RTT from one round to the next that ends slow start.
 fn threshold(last: Duration) -> Duration {
     (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
 }
