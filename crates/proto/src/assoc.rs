@@ -170,7 +170,8 @@ impl Association {
     /// Queues a message. It is sent as soon as a path has room; before the association is
     /// established it waits.
     ///
-    /// # Errors Gives the reason why the message was not taken. Nothing of it is kept then.
+    /// # Errors
+    /// Gives the reason why the message was not taken. Nothing of it is kept then.
     pub fn send(
         &mut self,
         now: Instant,

@@ -98,7 +98,7 @@ impl Config {
         Ok(())
     }
 
-    /// Checks the extensions that do not go with a retransmission policy, or with each other
+    /// Checks for extensions that a retransmission policy, or another extension, excludes
     /// (retransmission policies paper, Figure 7).
     fn check_extensions(&self) -> Result<(), ConfigError> {
         let policy = self.rtx_policy.build(self);
@@ -135,14 +135,14 @@ impl Config {
     }
 }
 
-/// The error for a name that is no parameter.
+/// The error for an unknown name.
 fn unknown(name: &str, value: &str) -> ConfigError {
     let names = PARAMS.iter().map(|param| param.name).chain(["profile", "preset"]);
     let nearest = names.min_by_key(|known| edit_distance(name, known)).unwrap_or_default();
     ConfigError::new(name, value, format!("no such parameter; did you mean {nearest}?"))
 }
 
-/// How many characters must be inserted, removed or replaced to turn `a` into `b`.
+/// Number of characters to insert, remove or replace to turn `a` into `b`.
 fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::BytesMut;
 
-/// The two ends of a packet's way, or of a path.
+/// The local and the remote address of a packet or a path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AddressPair {
     pub(crate) local: SocketAddr,
@@ -15,7 +15,7 @@ pub(crate) struct AddressPair {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Datagram {
-    /// Our address that it was sent to.
+    /// Our address to which it was sent.
     pub local: SocketAddr,
     /// The address it came from.
     pub remote: SocketAddr,
@@ -41,16 +41,16 @@ pub struct Transmit {
     pub local: SocketAddr,
     /// The address to send to.
     pub remote: SocketAddr,
-    /// Length of every packet in the buffer but the last, which may be shorter.
+    /// Length of every packet in the buffer except the last, which may be shorter.
     pub segment_size: usize,
-    /// The packet, a single one, is longer than the path's packets may be and cannot be made
-    /// shorter: IP may cut it into fragments. All others are to have the DF bit, which forbids
-    /// that.
+    /// True if IP may fragment the packet. It is a single packet, which is longer than the path's
+    /// packets may be and cannot be made shorter. All other packets must have the DF bit, which
+    /// forbids fragmentation.
     pub may_fragment: bool,
 }
 
 impl Transmit {
-    /// Packets of that length that IP must not cut.
+    /// Packets of that length that IP must not fragment.
     pub fn new(local: SocketAddr, remote: SocketAddr, segment_size: usize) -> Transmit {
         Transmit { local, remote, segment_size, may_fragment: false }
     }

@@ -173,7 +173,8 @@ impl Endpoint {
 
     /// Begins an association.
     ///
-    /// # Errors If something is wrong with the request. A peer that does not answer is reported by
+    /// # Errors
+    /// If something is wrong with the request. A peer that does not answer is reported by
     /// an event.
     pub fn connect(&mut self, now: Instant, to: ConnectTo) -> Result<AssocId, ConnectError> {
         let keys = self.key_management.clone();
@@ -182,7 +183,8 @@ impl Endpoint {
 
     /// Begins an association that is protected by this key management, or not protected at all.
     ///
-    /// # Errors As for [`connect`](Self::connect).
+    /// # Errors
+    /// As for [`connect`](Self::connect).
     pub fn connect_with(
         &mut self,
         now: Instant,

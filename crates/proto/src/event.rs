@@ -18,9 +18,9 @@ pub enum Event {
     },
     /// At least one message can be received. Sent once until the messages are all received.
     Readable,
-    /// There is room in the send buffer again after a send found it full.
+    /// The send buffer has room again after a send found it full.
     Writable,
-    /// A path exists from now on.
+    /// A path was added.
     PathAdded {
         /// The path.
         path: PathId,
@@ -29,9 +29,9 @@ pub enum Event {
         /// The peer's transport address on it.
         remote: SocketAddr,
     },
-    /// A path that the application gave was not answered in the time of a trial: a second, or until
-    /// the next timer after that if there are no candidates. Sent once for each pair of addresses.
-    /// If a candidate takes its place, [`Event::PathRemoved`] and [`Event::PathAdded`] follow.
+    /// A path that the application gave brought no answer during its trial: a second, or without
+    /// candidates until the next timer after that. Sent once for each pair of addresses. If a
+    /// candidate replaces the path, [`Event::PathRemoved`] and [`Event::PathAdded`] follow.
     NoAnswer {
         /// The path.
         path: PathId,
@@ -44,39 +44,39 @@ pub enum Event {
     PathState {
         /// The path.
         path: PathId,
-        /// The state it left.
+        /// The state that the path left.
         from: PathState,
-        /// The state it is in.
+        /// The state that the path entered.
         to: PathState,
     },
-    /// The largest packets that a path carries are known better than before, or have become smaller
-    /// (RFC 8899).
+    /// The size of a path's largest packets was found more exactly, or has become smaller (RFC
+    /// 8899).
     PathMtu {
         /// The path.
         path: PathId,
-        /// Bytes of an IP packet.
+        /// The size of an IP packet in bytes.
         mtu: usize,
         /// The reason for that size.
         reason: MtuReason,
     },
-    /// A path has another rank from now on: which paths carry data before it does.
+    /// A path has another rank: paths of lesser ranks carry data before it.
     PathRank {
         /// The path.
         path: PathId,
         /// Its new rank.
         rank: PathRank,
     },
-    /// Two paths share a bottleneck (mTCP paper, section 3.2). Together they take a larger part of
-    /// it than one flow should, so the slower one carries no more data, unless `paths_min` keeps
-    /// it.
+    /// Two paths share a bottleneck (mTCP paper, section 3.2). Together they take a larger share of
+    /// it than one flow should. So the slower one carries no more data, unless `paths_min` keeps it
+    /// in use.
     SharedBottleneck {
-        /// Which paths, and what says so.
+        /// The two paths, and the evidence.
         evidence: SharedEvidence,
         /// The path that carries no more data because of it; [`Event::PathSuppressed`] follows.
         suppressed: Option<PathId>,
     },
-    /// Two paths have too many of their hops in common (mTCP paper, section 3.3), so that the one
-    /// with the lower score carries no more data; [`Event::PathSuppressed`] follows.
+    /// Two paths share too many of their hops (mTCP paper, section 3.3). The one with the lower
+    /// score carries no more data; [`Event::PathSuppressed`] follows.
     SharedHops {
         /// The path that carries no more data.
         path: PathId,
@@ -85,55 +85,55 @@ pub enum Event {
         /// Their [disjointness](crate::overlay::disjoint), 0 to 1.
         disjoint: f64,
     },
-    /// A path that works carries no data from now on (mTCP paper, section 3.4.1; ranks).
+    /// A working path carries no data from now on (mTCP paper, section 3.4.1; ranks).
     PathSuppressed {
         /// The path.
         path: PathId,
-        /// Why.
+        /// The reason for that.
         reason: SuppressReason,
     },
     /// A path that was suppressed may carry data again (mTCP paper, section 3.4.2; ranks).
     PathRestored {
         /// The path.
         path: PathId,
-        /// Why.
+        /// The reason for that.
         reason: RestoreReason,
     },
-    /// Both ends announced SACK PATH chunks when the association was opened, with which an end says
+    /// Both ends announced SACK PATH chunks when the association was opened. By these an end tells
     /// which path all of its SACKs take (mTCP paper, section 3.5.2). Follows [`Event::Connected`].
     SackPathAgreed {
-        /// Our SACKs take one path; if false, only the peer's may.
+        /// True if our SACKs take one path; false if only the peer's may.
         ours: bool,
-        /// They do because the peer asked (`ack_path_as_asked`), whatever `ack_path` is.
+        /// True if the peer asked for that (`ack_path_as_asked`), whatever `ack_path` is.
         as_asked: bool,
     },
     /// All SACKs of one side take another path from now on (mTCP paper, section 3.5.2).
     PrimaryElected {
-        /// The path that they take.
+        /// The new path.
         path: PathId,
-        /// True if they are the peer's, false if ours.
+        /// True for the peer's SACKs, false for ours.
         by_peer: bool,
-        /// Why they left the path that they took before, as far as this side knows.
+        /// The reason for leaving the old path, as far as this side knows.
         reason: ElectReason,
     },
-    /// The address of ours that a path has is not ours any more. The path is removed, or stays
-    /// without sending until there is another.
+    /// This host no longer has the local address of a path. The path is removed, or stays without
+    /// sending until another path exists.
     AddressGone {
         /// The path.
         path: PathId,
         /// The address.
         local: SocketAddr,
     },
-    /// A path is gone and its id may be used again.
+    /// A path was removed, and its id may be used again.
     PathRemoved {
         /// The path.
         path: PathId,
     },
     /// Everything sent so far has been acknowledged cumulatively by the peer.
     SendBufferEmpty,
-    /// The peer began a graceful shutdown: what is queued is still delivered, no more may be sent.
+    /// The peer began a graceful shutdown. Queued data is still delivered, but no more may be sent.
     PeerShutdown,
-    /// The peer restarted (RFC 9260 §5.2.4, action A): what was unacknowledged is lost.
+    /// The peer restarted (RFC 9260 §5.2.4, action A). Unacknowledged data is lost.
     Restarted,
     /// The peer reported an error that does not end the association.
     PeerError {
@@ -187,8 +187,8 @@ impl fmt::Display for MtuReason {
     }
 }
 
-/// The words for a user, about the path that had the SACKs before. [`ElectReason::name`] is the
-/// word of results and traces.
+/// The words for a user, about the old path of the SACKs. [`ElectReason::name`] is the word of
+/// results and traces.
 impl fmt::Display for ElectReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -200,7 +200,7 @@ impl fmt::Display for ElectReason {
     }
 }
 
-/// Why an association ended.
+/// The reason why an association ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssocClosed {
@@ -218,10 +218,11 @@ pub enum AssocClosed {
         /// The reason's text if the peer's user gave one (cause 12), cut to 256 bytes.
         reason: Vec<u8>,
     },
-    /// Nobody answered the handshake (`max_init_retransmits`, RFC 9260 §5.1).
+    /// No peer answered the handshake (`max_init_retransmits`, RFC 9260 §5.1).
     #[error("no answer from the peer; check its address, its port and any firewall between")]
     HandshakeTimedOut,
-    /// The peer answered INIT, but not COOKIE ECHO (RFC 9260 §5.1), which is longer.
+    /// The peer answered INIT, but not COOKIE ECHO (RFC 9260 §5.1). COOKIE ECHO is longer, so
+    /// packets of its size may not pass.
     #[error("the peer answered the first packet, and none of the longer ones after it")]
     HandshakeUnfinished,
     /// Every path failed for longer than the configuration allows (RFC 9260 §8.1).
@@ -235,12 +236,12 @@ pub enum AssocClosed {
         /// Outgoing streams that the peer allows.
         allowed: u16,
     },
-    /// The association could not be protected, or not any more.
+    /// The association could not be protected, or no longer.
     #[error("the association cannot be protected{}: {reason}", if *.by_peer { ", says the peer" } else { "" })]
     NotProtected {
-        /// Why, in words.
+        /// The reason, in words.
         reason: String,
-        /// It was the peer that refused.
+        /// True if the peer refused.
         by_peer: bool,
     },
     /// The peer broke the protocol; we sent ABORT.

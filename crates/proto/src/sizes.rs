@@ -23,16 +23,16 @@ pub const UDP_IPV4_HEADERS: usize = IPV4_HEADER + UDP_HEADER;
 /// The headers of UDP over IPv6, the most that an SCTP packet has around it without a relay.
 pub const UDP_IPV6_HEADERS: usize = IPV6_HEADER + UDP_HEADER;
 /// The header of a TURN relay's ChannelData message (RFC 8656 §12.4). Packets to and from a relay
-/// have it in addition.
+/// have it in addition to the other headers.
 pub const CHANNEL_DATA_HEADER: usize = 4;
 
 /// Bytes that a DTLS chunk adds to the chunks in it.
 pub const PROTECTION: usize = manypath_wire::DTLS_PADDED_OVERHEAD;
 
-/// The most that a protected packet has in its record: bytes of chunks (RFC 9147 §4).
+/// Most bytes of chunks that a record of a protected packet holds (RFC 9147 §4).
 const RECORD_MAX: usize = 1 << 14;
 
-/// The longest IP packet with this many bytes of IP and UDP headers whose chunks a record takes.
+/// The longest IP packet with this many bytes of IP and UDP headers whose chunks fit in one record.
 pub const fn longest_protected(outer: usize) -> usize {
     outer + COMMON_HEADER_LEN + PROTECTION + RECORD_MAX
 }
@@ -56,7 +56,7 @@ pub fn outer_headers(remote: SocketAddr, in_udp: bool) -> usize {
     ip_header(remote) + if in_udp { UDP_HEADER } else { 0 }
 }
 
-/// The length with padding: chunks and packets take a multiple of four (RFC 9260 §3.2).
+/// The length with padding: chunks and packets have a multiple of four bytes (RFC 9260 §3.2).
 #[inline]
 pub const fn padded(len: usize) -> usize {
     len.next_multiple_of(4)
@@ -124,8 +124,8 @@ pub const fn user_data_within(mtu: usize, outer: usize) -> usize {
     unpadded(mtu.saturating_sub(outer + COMMON_HEADER_LEN + DATA_HEADER_LEN))
 }
 
-/// The user data of a chunk that fills a packet of the configured size over UDP; at least 4. It is
-/// that of I-DATA if the configuration asks for it, so that it fits whatever the peer wants.
+/// The user data of a chunk that fills a packet of the configured size over UDP; at least 4. If the
+/// configuration asks for I-DATA, the result fits I-DATA too, whatever the peer agrees to.
 pub fn bulk_chunk(config: &Config, is_ipv6: bool, is_relayed: bool, is_protected: bool) -> usize {
     let ip = if is_ipv6 { IPV6_HEADER } else { IPV4_HEADER };
     let relay = if is_relayed { CHANNEL_DATA_HEADER } else { 0 };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// A point in time, in nanoseconds since an origin that the driver chose (its own start, usually).
 ///
-/// The engine never reads a clock; every `Instant` comes from the caller. `std`'s type can only be
-/// "now", so tests written with it cannot repeat exactly.
+/// The engine never reads a clock; every `Instant` comes from the caller. A value of `std`'s type
+/// can only be the present time, so tests with it cannot repeat exactly.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 

@@ -1,4 +1,4 @@
-//! The sending side: what waits to be sent, what is outstanding, and what a SACK says about it.
+//! The sending side: queued messages, outstanding chunks, and the SACKs that report on them.
 
 mod outstanding;
 mod sack;

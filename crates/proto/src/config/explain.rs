@@ -1,4 +1,4 @@
-//! Where each value of a configuration comes from.
+//! The origin of each value of a configuration.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Config, Group, PARAMS, Param, Preset, Profile};
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ pub struct Explained {
     pub value: String,
     /// Unit or kind of its value.
     pub unit: &'static str,
-    /// The values it may take.
+    /// The allowed values.
     pub range: String,
     /// Its value in the profile alone.
     pub default: String,
@@ -99,8 +99,8 @@ pub enum Rows {
 }
 
 impl Config {
-    /// A table for people: a row for each parameter, under a heading for each group. With `docs` a
-    /// line below each says what it means.
+    /// A table for people, with a row for each parameter and a heading for each group. With `docs`,
+    /// a line below each row says what the parameter means.
     pub fn table(&self, rows: Rows, docs: bool) -> String {
         let all = self.explain();
         let is_shown = |row: &&Explained| {

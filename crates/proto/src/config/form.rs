@@ -1,5 +1,5 @@
 //! The one place that forms a configuration: from a profile, a preset and overrides, and then for
-//! what carries the packets. Policies of an association are made here.
+//! the kind of network. It also makes an association's policies.
 
 use super::{Config, ConfigError, Preset, Profile};
 use crate::policy::fail::InDoubt;
@@ -68,12 +68,12 @@ impl Config {
         .settled()
     }
 
-    /// The events and questions that its policies want.
+    /// The events and questions that the configuration's policies need.
     pub fn needs(&self) -> Needs {
         self.policies().needs
     }
 
-    /// A detector is on: of paths that share a bottleneck all but one may be set aside.
+    /// True if a detector may set all but one of the paths aside that share a bottleneck.
     pub fn finds_shared_bottlenecks(&self) -> bool {
         self.shared_congestion.build(self).is_on()
     }
@@ -84,15 +84,14 @@ impl Config {
         self.receive_buffer.min(self.receive_buffer_initial)
     }
 
-    /// The same configuration as it holds on sockets: packets travel in UDP, and need their
-    /// checksum.
+    /// This configuration for use on sockets: packets travel in UDP, and need their checksum.
     ///
-    /// A relay adds `relay_header` bytes to each packet. So that they fit, `mtu` is smaller by as
-    /// much, unless `pmtu_discovery` finds out what each path takes. Without relays it is 0, and
-    /// applying this again changes nothing.
+    /// A relay adds `relay_header` bytes to each packet. Without `pmtu_discovery`, which measures
+    /// each path, `mtu` is reduced by as much. The header is 0 without relays; applying this again
+    /// then changes nothing.
     ///
     /// # Errors
-    /// Those of [`validate`](Self::validate), and `checksum = false`.
+    /// As for [`validate`](Self::validate), and if `checksum` is false.
     pub fn for_sockets(&self, relay_header: usize) -> Result<Self, ConfigError> {
         self.validate()?;
         if !self.checksum {
@@ -105,15 +104,15 @@ impl Config {
         Ok(config)
     }
 
-    /// The same configuration for two ends on one host, with emulated links between them: they do
-    /// not tell each other their real addresses, by which they would find a way around the links.
+    /// This configuration for two ends on one host with emulated links between them. They do not
+    /// tell each other their real addresses, which would lead around the links.
     pub fn for_emulation(&self) -> Self {
         let mut config = self.clone();
         (config.advertise_addresses, config.checksum) = (false, true);
         config
     }
 
-    /// The same configuration for a simulated network, which loses packets and damages none unseen.
+    /// This configuration for a simulated network, which loses packets but damages none.
     #[cfg(feature = "testing")]
     pub fn for_simulation(&self) -> Self {
         let mut config = self.clone();

@@ -1,5 +1,5 @@
-//! Every parameter of every profile with every preset, as a text that is kept: a change of a value
-//! is a line of a diff.
+//! Every parameter of every profile with every preset, as a text under version control: a changed
+//! value is a line of a diff.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p manypath-proto --lib config::golden` rewrites it.
 
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::{Config, PARAMS, Preset, Profile};
 
-/// Parameters in alphabetical order, so that a new order of [`PARAMS`] changes nothing.
+/// Parameters in alphabetical order, so that reordering [`PARAMS`] changes nothing.
 fn values(config: &Config) -> BTreeMap<&'static str, String> {
     PARAMS.iter().map(|param| (param.name, param.get(config))).collect()
 }
@@ -23,8 +23,8 @@ fn section(text: &mut String, title: &str, config: &Config, base: &BTreeMap<&'st
     }
 }
 
-/// The profile rfc9260, then how each other profile differs from it, and each preset from its
-/// profile.
+/// The profile rfc9260, then the differences of each other profile from it, and of each preset from
+/// its profile.
 fn table() -> String {
     let mut text = "# Written by the test config::golden: see there.\n".to_owned();
     let constants = |profile| Config::from_profile(profile);

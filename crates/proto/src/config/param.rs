@@ -1,4 +1,4 @@
-//! The parameters of a configuration, values and policies, under one roof.
+//! The parameters of a configuration: values and policies in one list.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use super::policies::POLICIES;
 use super::{Config, ConfigError, Group};
 use crate::params::{Params, Row, VALUES};
 
-/// One parameter: what it is called, what it means and how it is read and written.
+/// A parameter: its name, its meaning, and how to read and write it.
 #[non_exhaustive]
 pub struct Param {
     /// Name, the same in every API.
@@ -19,7 +19,7 @@ pub struct Param {
     pub doc: &'static str,
     /// Where it is specified.
     pub source: &'static str,
-    /// The names that it chooses from; empty if it chooses from none.
+    /// The names that the parameter chooses from; empty if it is no choice.
     pub choices: &'static [&'static str],
     /// Why users leave it alone, such as "repeats ns-2"; `None` for one that users set.
     pub hidden: Option<&'static str>,
@@ -67,7 +67,7 @@ impl Param {
         PARAMS.iter().find(|param| param.name == name)
     }
 
-    /// The values it may take, in words.
+    /// The allowed values, in words.
     pub fn allowed(&self) -> String {
         match self.field {
             Field::Value(row) => (row.allowed)(),

@@ -18,7 +18,7 @@ pub struct Preset {
     pub source: &'static str,
     /// Parameters that differ from the profile, as in a configuration file.
     pub overrides: &'static [(&'static str, &'static str)],
-    /// Further ones that differ with one profile only; they win over
+    /// Further parameters that differ with one profile only; they override
     /// [`overrides`](Self::overrides).
     pub for_profiles: &'static [(Profile, &'static [(&'static str, &'static str)])],
 }
@@ -26,7 +26,7 @@ pub struct Preset {
 /// Values that differ with a profile.
 type ForProfile = (Profile, Values);
 
-/// The agents of ns-2 for one path differ in this from the one for CMT, beside their recovery.
+/// ns-2's agents for one path differ in this from the agent for CMT, apart from their recovery.
 /// Their cwnd does not grow during fast recovery.
 const SINGLE_ON_NS2: Values = &[
     ("ssthresh_floor", "4 pmdcs"),
@@ -35,11 +35,11 @@ const SINGLE_ON_NS2: Values = &[
     ("rtx_past_cwnd", "any"),
 ];
 
-/// SCTP on ns-2 before release 3.8 of its module, whose floor is that of CMT. The SACK for the
-/// first DATA waits for more, as RFC 2960 has it.
+/// Plain SCTP on ns-2 before release 3.8 of its module, with CMT's floor. The SACK for the first
+/// DATA is delayed, as in RFC 2960.
 const SINGLE_BEFORE_38: Values = &[("congestion_control", "rfc9260"), ("rtx_past_cwnd", "any")];
 
-/// A path at a time on each release of ns-2's module.
+/// Sending on one path at a time, on each release of ns-2's module.
 const SINGLE: &[ForProfile] = &[
     (Profile::Ns2, SINGLE_ON_NS2),
     (Profile::Ns2Release37, SINGLE_BEFORE_38),
@@ -48,10 +48,10 @@ const SINGLE: &[ForProfile] = &[
     (Profile::Ns2Release34, SINGLE_BEFORE_38),
 ];
 
-/// CMT on ns-2: none of its agents has the CMT paper's heuristic.
+/// CMT on ns-2, whose agents do not have the CMT paper's heuristic.
 const CMT_ON_NS2: Values = &[("rtx_age_heuristic", "false")];
 
-/// A queue that overflows often drops the first packet of a flight and its last: one cut is enough.
+/// A queue that overflows often drops the first and the last packet of a flight. One cut is enough.
 const CMT_PF_ON_FAST: ForProfile = (Profile::Fast, &[("cut_once_per_flight", "true")]);
 
 /// CMT on each release of ns-2's module.
@@ -66,11 +66,11 @@ const CMT: &[ForProfile] = &[
 /// CMT-PF on each release of ns-2's module, and with the fast profile.
 const CMT_PF: &[ForProfile] = &[CMT_PF_ON_FAST, CMT[0], CMT[1], CMT[2], CMT[3], CMT[4]];
 
-/// A path that comes back is found within a tenth of a second, or two round trips if that is more.
+/// A path that works again is found within 0.1 s, or two RTTs if that is more.
 const ADAPTIVE_ON_FAST: ForProfile = (Profile::Fast, &[("hb_probe_max", "100 ms")]);
 
-/// One path for all SACKs: they are few then. A queue that drops the first packet of a flight and
-/// its last would cut the window twice.
+/// A single path carries all SACKs, so they must be few. A queue that drops the first and the last
+/// packet of a flight would cut the window twice.
 const MTCP_ON_FAST: ForProfile = (
     Profile::Fast,
     &[("shared_congestion", "trial"), ("sack_gaps_wait", "true"), ("cut_once_per_flight", "true")],
@@ -91,8 +91,8 @@ macro_rules! cmt {
     };
 }
 
-/// One path at a time with a retransmission policy of Caro's; the extensions har, timestamp and mfr
-/// are switched on beside it.
+/// A path at a time with one of Caro's retransmission policies; the extensions `har`, `timestamp`
+/// and `mfr` are set in addition.
 macro_rules! single {
     ($rtx:literal $(, $more:expr)*) => {
         &[
@@ -104,8 +104,8 @@ macro_rules! single {
     };
 }
 
-/// CMT-PF with NR-SACK and a redundant path. The paper says of MSACMT-RT that after a timeout a
-/// path gets heartbeats only until it is active.
+/// CMT-PF with NR-SACK and a redundant path. According to the MSACMT-RT paper, a path gets only
+/// heartbeats after a timeout until it is active.
 macro_rules! msacmt {
     ($policy:literal) => {
         cmt![
@@ -235,8 +235,7 @@ impl Preset {
         },
     ];
 
-    /// Its settings on a profile: each parameter with its value, a later one winning over an
-    /// earlier.
+    /// The preset's settings on a profile. Later ones override earlier ones.
     pub(super) fn values(
         &self,
         profile: Profile,

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// A router, or a host, under whichever of its addresses it answered.
+/// A router or a host, whichever of its addresses answered.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouterId(pub u32);
 
-/// Which addresses are one router. A router answers a traceroute with the address of the interface
-/// that the probe came in on, so it may have another one on each path.
+/// The addresses that belong to one router. A router answers a traceroute with the address of the
+/// interface on which the probe came in, so it may have another address on each path.
 #[derive(Clone, Debug, Default)]
 pub struct Aliases {
     numbers: BTreeMap<IpAddr, u32>,
-    /// For each number a smaller one of the same router, or itself.
+    /// For each number, a smaller number of the same router, or itself.
     parents: Vec<u32>,
 }
 
 impl Aliases {
-    /// No address is known to be another's alias.
+    /// A state without known aliases.
     pub fn new() -> Aliases {
         Aliases::default()
     }
@@ -50,21 +50,21 @@ impl Aliases {
 /// One hop of a route.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Who answered; `None` if nobody did.
+    /// The router that answered; `None` if none did.
     pub router: Option<RouterId>,
-    /// One-way latency of the link that leads to it. Where nobody answered it is 0: the next hop
-    /// that answers has the latency since the last one that did.
+    /// The one-way latency of the link to this hop. It is 0 if no router answered: the next hop
+    /// that answers then has the latency since the last one that did.
     pub latency: Duration,
 }
 
-/// The hops from the source, which is the first and has no latency, to the destination.
+/// The hops from the source to the destination. The source is first and has no latency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Route {
     /// The hops in order.
     pub hops: Vec<Hop>,
 }
 
-/// A link between two routers that answered, with this number of silent ones between them.
+/// A link between two routers that answered, with a number of silent ones between them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Link {
     from: RouterId,
@@ -75,18 +75,18 @@ struct Link {
 /// A link that two routes share.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct SharedLink {
-    /// Where it begins.
+    /// The router where it begins.
     pub from: RouterId,
-    /// Where it ends.
+    /// The router where it ends.
     pub to: RouterId,
-    /// Its latency: the smaller of the two that were measured.
+    /// The link's latency: the smaller of the two measurements.
     pub latency: Duration,
 }
 
 impl Route {
-    /// A route from routers and the round-trip time from the source to each, in order; the source
-    /// is the first. The latency of a link is half of the difference of round-trip times, and 0
-    /// where later routers answered sooner.
+    /// A route from routers and the RTTs from the source to them, in order; the source is first.
+    /// The latency of a link is half of the difference of two RTTs, or 0 if a later router answered
+    /// sooner.
     pub fn from_rtts(hops: impl IntoIterator<Item = (Option<RouterId>, Duration)>) -> Route {
         let mut before = Duration::ZERO;
         let hop = |(router, rtt): (Option<RouterId>, Duration)| {
@@ -105,8 +105,8 @@ impl Route {
         self.hops.iter().map(|h| h.latency).sum()
     }
 
-    /// The links between routers that answered. Routers that did not are counted, not compared: two
-    /// routes with as many silent routers between the same two are taken to share that stretch.
+    /// The links between routers that answered. Silent routers are counted, not compared: two
+    /// routes with equally many silent routers between the same two are assumed to share that part.
     fn links(&self) -> BTreeMap<Link, Duration> {
         let mut links = BTreeMap::new();
         let (mut last, mut silent) = (None, 0);
@@ -115,7 +115,7 @@ impl Route {
                 silent += 1;
                 continue;
             };
-            // Two addresses of one router in a row are no link.
+            // Two addresses of one router in a row are not a link.
             if let Some(from) = last.filter(|&from| from != to) {
                 let latency = links.entry(Link { from, to, silent }).or_insert(Duration::ZERO);
                 *latency += hop.latency;
@@ -126,11 +126,11 @@ impl Route {
     }
 }
 
-/// A path with less one-way latency than this is not compared by latency: that of its links would
-/// be mostly what hosts need to answer. The value is ours; hosts take some tenths of a millisecond.
+/// Least one-way latency of a path that is compared by latency. Below it, the latencies of links
+/// would mainly be the time in which hosts answer: some tenths of a millisecond. The value is ours.
 pub const RESOLUTION: Duration = Duration::from_millis(1);
 
-/// Two paths are disjoint if their [`disjoint`] is above this: the paper's value (section 3.3).
+/// Two paths are disjoint if [`disjoint`] is above this value, which is the paper's (section 3.3).
 pub const BETA: f64 = 0.5;
 
 /// The links that are in both routes, in the same direction.
@@ -143,13 +143,13 @@ pub fn shared_links(x: &Route, y: &Route) -> Vec<SharedLink> {
     shared.collect()
 }
 
-/// Disjoint(X, Y) = 1 − Σ latency of shared links / min(latency of X, latency of Y), from 0 (all
-/// of one is in the other) to 1 (nothing in common); mTCP §3.3.
+/// Disjoint(X, Y) = 1 − Σ latency of shared links / min(latency of X, latency of Y), from 0 (one
+/// contains all of the other) to 1 (nothing in common); mTCP §3.3.
 ///
-/// By latency rather than by number the first links, short ones that all paths of a host share,
-/// hardly count. A path shorter than [`RESOLUTION`] is compared by the number of links instead, the
-/// paper's alternative, without the links by which both leave the source and reach the destination:
-/// they are no reason to prefer a path to another.
+/// Weighted by latency, the short first links that all paths of a host share hardly count. A path
+/// shorter than [`RESOLUTION`] is compared by the number of links instead, the paper's alternative.
+/// The links by which both leave the source and reach the destination are then left out, because
+/// they are no reason to prefer one path.
 pub fn disjoint(x: &Route, y: &Route) -> f64 {
     let shared = shared_links(x, y);
     let shorter = x.latency().min(y.latency());
@@ -159,24 +159,24 @@ pub fn disjoint(x: &Route, y: &Route) -> f64 {
     } else {
         let fewer = x.links().len().min(y.links().len());
         let at_the_ends = usize::from(leave_alike(x, y)) + usize::from(arrive_alike(x, y));
-        // Something must be left to compare.
+        // At least one link must be left to compare.
         let left_out = at_the_ends.min(fewer.saturating_sub(1));
         shared.len().saturating_sub(left_out) as f64 / (fewer - left_out).max(1) as f64
     };
     1.0 - share.min(1.0)
 }
 
-/// Both routes begin with the same link.
+/// True if both routes begin with the same link.
 fn leave_alike(x: &Route, y: &Route) -> bool {
     are_one_link(x.hops.iter(), y.hops.iter())
 }
 
-/// Both routes end with the same link.
+/// True if both routes end with the same link.
 fn arrive_alike(x: &Route, y: &Route) -> bool {
     are_one_link(x.hops.iter().rev(), y.hops.iter().rev())
 }
 
-/// The first two routers of both are a link, and the same one.
+/// True if the first two routers of both are the same link.
 fn are_one_link<'a>(x: impl Iterator<Item = &'a Hop>, y: impl Iterator<Item = &'a Hop>) -> bool {
     let mut x = x.map_while(|hop| hop.router);
     let mut y = y.map_while(|hop| hop.router);

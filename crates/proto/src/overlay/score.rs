@@ -1,10 +1,10 @@
-//! How good a path is.
+//! Scores of paths.
 
 use std::time::Duration;
 
-/// The score of a path, √1.5 / (rtt · √p): the packets a second that TCP would get at this
-/// round-trip time and loss rate (mTCP §5.1.3, after RON). 0 without a loss rate between 0 and 1 or
-/// without a round-trip time.
+/// The score of a path, √1.5 / (rtt · √p): the throughput in packets per second that TCP would have
+/// at this RTT and loss rate (mTCP §5.1.3, after RON). 0 if the loss rate is not between 0 and 1,
+/// or without an RTT.
 pub fn score(rtt: Duration, loss: f64) -> f64 {
     let rtt = rtt.as_secs_f64();
     if rtt <= 0.0 || !(loss > 0.0 && loss < 1.0) {
@@ -16,13 +16,13 @@ pub fn score(rtt: Duration, loss: f64) -> f64 {
 /// Results of the probes of one path.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probes {
-    /// Probes sent whose answer is here or given up.
+    /// Probes that were answered or given up.
     pub sent: u32,
-    /// Those that were answered.
+    /// Probes that were answered.
     pub answered: u32,
-    /// Sum of their round-trip times.
+    /// Sum of the RTTs of answered probes.
     pub rtt_sum: Duration,
-    /// The shortest of them.
+    /// The shortest of these RTTs.
     pub rtt_min: Option<Duration>,
 }
 
@@ -37,12 +37,12 @@ impl Probes {
         }
     }
 
-    /// The mean round-trip time.
+    /// The mean RTT.
     pub fn rtt(&self) -> Option<Duration> {
         (self.answered > 0).then(|| self.rtt_sum / self.answered)
     }
 
-    /// The share of probes without an answer, as it was counted.
+    /// The measured share of probes without an answer.
     pub fn lost(&self) -> f64 {
         if self.sent == 0 {
             return 0.0;
@@ -50,9 +50,9 @@ impl Probes {
         f64::from(self.sent - self.answered) / f64::from(self.sent)
     }
 
-    /// The loss rate to reckon with: (lost + ½) / (sent + 1). The score needs one above 0, and that
-    /// none of twenty probes was lost does not say that none of a thousand will be. RON's estimate
-    /// is a moving average that the paper gives no lower bound for; this one is ours.
+    /// The estimated loss rate: (lost + ½) / (sent + 1). The score needs one above 0, and no loss
+    /// among twenty probes does not prove that a thousand would have none. RON's estimate is a
+    /// moving average, for which the paper gives no lower bound; this one is ours.
     pub fn loss(&self) -> f64 {
         (f64::from(self.sent - self.answered) + 0.5) / (f64::from(self.sent) + 1.0)
     }

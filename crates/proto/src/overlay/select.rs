@@ -1,11 +1,11 @@
-//! Which paths to use.
+//! The choice of paths to use.
 
 use super::disjoint::{Route, disjoint};
 
 /// A path that could be used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Its score; 0 is a path that does not work.
+    /// The path's score; 0 for a path that does not work.
     pub score: f64,
     /// Its routers, as far as known.
     pub route: Route,
@@ -14,27 +14,27 @@ pub struct Candidate {
 /// The decision on a candidate, and its reason.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Choice {
-    /// It is used. Counted from 1 in the order of selection.
+    /// It is used.
     Selected {
-        /// Its place by score among those selected.
+        /// Place by score among the selected paths, from 1.
         rank: usize,
     },
-    /// It has too much in common with one that is used.
+    /// It shares too many links with a path that is used.
     Overlaps {
-        /// The one of those selected with which it has most in common.
+        /// The selected candidate that shares most with it.
         with: usize,
         /// Their disjointness, at most beta.
         disjoint: f64,
     },
-    /// As many are used as may be, all with better scores.
+    /// All paths that may be used have better scores.
     Enough,
-    /// It does not work.
+    /// The path does not work.
     Dead,
 }
 
-/// Selects at most `k` paths (mTCP §3.3): from the highest score down, each that is disjoint from
-/// all that are selected already, Disjoint > `beta`. With equal scores the earlier candidate comes
-/// first. The answers are in the order of the candidates.
+/// Selects at most `k` paths (mTCP §3.3): from the highest score down, each path whose Disjoint
+/// with all selected ones is above `beta`. Of equal scores the earlier candidate comes first. The
+/// answers are in the order of the candidates.
 pub fn select(candidates: &[Candidate], beta: f64, k: usize) -> Vec<Choice> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     // A stable sort: ties stay in order.

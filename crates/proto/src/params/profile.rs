@@ -21,7 +21,7 @@ pub enum Profile {
     /// The same as the SCTP module of ns-2 2.35 does it (its release 3.8). The reference results
     /// come from it.
     Ns2,
-    /// RFC 2960 as release 3.7 of that module did it (June 2007). The CMT-PF paper used it.
+    /// RFC 2960 as release 3.7 of that module implements it (June 2007). The CMT-PF paper used it.
     Ns2Release37,
     /// RFC 2960 as release 3.6 did it (June 2006). It has the first agent for CMT.
     Ns2Release36,
@@ -86,7 +86,7 @@ impl Profile {
         self == Self::Papers2006 || self.ns2_release().is_some()
     }
 
-    /// The release of ns-2's module that it repeats, if it does.
+    /// The release of ns-2's module that the profile repeats, if any.
     pub(crate) fn ns2_release(self) -> Option<Ns2Release> {
         match self {
             Self::Rfc9260 | Self::Fast | Self::Papers2006 => None,
@@ -98,7 +98,7 @@ impl Profile {
         }
     }
 
-    /// True if it repeats that release of ns-2's module, or one before it.
+    /// True if the profile repeats that release of ns-2's module, or an earlier one.
     pub(crate) fn is_until(self, last: Ns2Release) -> bool {
         self.ns2_release().is_some_and(|release| release <= last)
     }
@@ -116,8 +116,8 @@ impl Profile {
 
 /// The value of a parameter in a profile: `default` in `rfc9260`, then `fast:`, `papers:` and
 /// `ns2:` where those profiles differ. The ns2 profile is the 2006 profile except for its own
-/// values. `r37:` is the value of release 3.7 of ns-2's module and of all before it; `r36:`, `r35:`
-/// and `r34:` are the same of those.
+/// values. `r37:` is the value in release 3.7 of ns-2's module and all earlier ones, and so on for
+/// `r36:`, `r35:` and `r34:`.
 macro_rules! of_profile {
     ($profile:expr, $default:expr $(, fast: $fast:expr)? $(, papers: $papers:expr)?
      $(, ns2: $ns2:expr)? $(, r37: $r37:expr)? $(, r36: $r36:expr)? $(, r35: $r35:expr)?

@@ -59,8 +59,7 @@ impl Group {
     }
 }
 
-/// A parameter, a field of `Owner`: what it is called, what it means and how it is read and
-/// written.
+/// A parameter, which is a field of `Owner`: its name, its meaning, and how to read and write it.
 pub(crate) struct Row<Owner> {
     pub(crate) name: &'static str,
     pub(crate) group: Group,
@@ -77,7 +76,7 @@ pub(crate) struct Row<Owner> {
     pub(crate) bare: bool,
 }
 
-/// `None`, or the value in it.
+/// `None`, or the given value.
 macro_rules! optional {
     () => {
         None
@@ -112,7 +111,7 @@ macro_rules! row {
 }
 pub(crate) use row;
 
-/// Reads a value into its field; the field is unchanged when the value is not allowed.
+/// Reads a value into its field. The field is unchanged if the value is not allowed.
 pub(crate) fn set<T: Setting>(
     field: &mut T,
     name: &str,

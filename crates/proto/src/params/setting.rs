@@ -1,4 +1,4 @@
-//! How a parameter's type is read, printed and bounded: the glue under the parameter table.
+//! How the type of a parameter is read, printed and bounded.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use super::kinds::{
 use super::ns2_rules::RuleSet;
 use super::units;
 
-/// A type a parameter can have.
+/// A type that a parameter can have.
 pub(crate) trait Setting: Sized {
     /// True if TOML writes the value without quotes.
     const BARE: bool = false;
-    /// The names that it chooses from, if it does.
+    /// The names that a value chooses from; empty if it is no choice.
     const CHOICES: &'static [&'static str] = &[];
 
     /// Reads the trimmed text, if it has one of the accepted forms.

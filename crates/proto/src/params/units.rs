@@ -30,8 +30,8 @@ pub const RATE_FORMS: &str = "a number and bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s
 pub const RATIO_FORMS: &str = "a number from 0 to 1, a percentage from 0 % to 100 %, or a fraction, \
                                such as \"0.01\", \"1 %\" or \"1/8\"";
 
-/// Names of units and how many base units each is. Printing tries them in order up to the base
-/// unit; the names after it are only read.
+/// Names of units, and the number of base units in each. Printing tries them in order up to the
+/// base unit; the names after it are only read.
 type UnitTable = [(&'static str, u64)];
 
 const DURATIONS: &UnitTable = &[
@@ -81,7 +81,7 @@ const RATES: &UnitTable = &[
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let error = || UnitError { kind: "duration", text: text.to_owned(), forms: DURATION_FORMS };
     let (number, unit) = split(text);
-    // Zero is the same in every unit; any other bare number would be a guess between ms and s.
+    // Zero is the same in every unit. For any other bare number the unit would be a guess.
     let nanoseconds = match unit {
         "" if number == "0" => 0,
         _ => scale(number, factor(DURATIONS, unit).ok_or_else(error)?).ok_or_else(error)?.0,
@@ -157,14 +157,14 @@ fn factor(table: &UnitTable, unit: &str) -> Option<u64> {
     table.iter().find(|(name, _)| *name == unit).map(|&(_, factor)| factor)
 }
 
-/// The text itself, if it is a plain decimal number such as "1.5": no sign, no exponent.
+/// The text, if it is a plain decimal number such as "1.5", without sign and exponent.
 fn decimal(text: &str) -> Option<&str> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     (digits(whole) && digits(fraction)).then_some(text)
 }
 
-/// The decimal number times `factor`, rounded to nearest, and whether that is exact.
+/// The decimal number times `factor`, rounded to nearest. The flag is true if that is exact.
 fn scale(number: &str, factor: u64) -> Option<(u128, bool)> {
     let (whole, fraction) = decimal(number)?.split_once('.').unwrap_or((number, ""));
     let fraction = fraction.trim_end_matches('0');
@@ -174,7 +174,7 @@ fn scale(number: &str, factor: u64) -> Option<(u128, bool)> {
     Some((scaled.checked_add(power / 2)? / power, scaled.is_multiple_of(power)))
 }
 
-/// The value in the first unit of the table that divides it, nothing in the unit `zero`.
+/// The value in the first unit of the table that divides it; 0 in the unit `zero`.
 fn print(table: &UnitTable, value: u128, zero: &str) -> String {
     let mut dividing = table.iter().filter(|&&(_, factor)| value.is_multiple_of(factor.into()));
     match dividing.next() {

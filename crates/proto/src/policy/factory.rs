@@ -53,7 +53,8 @@ impl<P: Family + ?Sized> Factory<P> {
     /// The family has to be named, as in `Factory::<dyn Scheduler>::new("mine", ...)`: the compiler
     /// does not infer it. A configuration prints `name`; text cannot choose the policy by it.
     ///
-    /// # Errors If `name` is that of one of manypath's policies, or holds anything but letters,
+    /// # Errors
+    /// If `name` is that of one of manypath's policies, or holds anything but letters,
     /// digits, `-` and `_`.
     pub fn new(
         name: impl Into<String>,

@@ -60,7 +60,8 @@ impl<'a> OutgoingPacket<'a> {
 
     /// Completes the packet. Returns its length on the wire, in bytes.
     ///
-    /// # Errors If the keys may seal no more packets. The packet is then removed from the buffer.
+    /// # Errors
+    /// If the keys may seal no more packets. The packet is then removed from the buffer.
     #[inline]
     pub(crate) fn finish(
         self,
