@@ -352,10 +352,10 @@ impl Association {
             let runs = runs || !self.state.is_open();
             assert!(runs || !self.out.needs_t3(id), "nothing watches what is outstanding on {id}");
         }
-        // One chunk may exceed the buffer: the one that is next in order (RFC 9260 §6.2).
+        // A single chunk may exceed the buffer: the next one in order (RFC 9260 §6.2).
         let limit = self.rx.buffer.max(self.config.receive_buffer) + 65_535;
         assert!(self.rx.buffered_bytes() <= limit, "the receive buffer overflows");
-        // What the key management sends is not the user's.
+        // Messages of the key management do not count as the user's.
         let limit = self.config.send_buffer + if self.is_protected() { 1 << 17 } else { 0 };
         assert!(self.unacked_bytes() <= limit, "the send buffer overflows");
     }

@@ -17,7 +17,7 @@ pub(crate) enum AssocTimer {
     Sack,
     /// No path was usable for `association_timeout`.
     GiveUp,
-    /// Which paths carry data is to be reviewed (`path_review_interval`).
+    /// The paths that carry data must be reviewed (`path_review_interval`).
     Review,
     /// Data has waited so long that a dearer path may carry it.
     Ranks,
@@ -48,7 +48,7 @@ const ASSOC_TIMERS: [AssocTimer; 10] = [
 pub(crate) enum PathTimer {
     /// T3-rtx: data in flight is not acknowledged.
     T3Rtx,
-    /// A heartbeat is to be sent, or was not answered.
+    /// A heartbeat must be sent, or was not answered.
     Heartbeat,
     /// The tail of a flight may be lost.
     TailLossProbe,
@@ -56,7 +56,7 @@ pub(crate) enum PathTimer {
     Pacing,
     /// A path was without an acknowledgement for too long.
     Silence,
-    /// A probe of the path's size was not answered, or larger sizes are to be tried again.
+    /// A probe of the path's size was not answered, or larger sizes must be tried again.
     Pmtu,
     /// With loss detection by time: a chunk is late.
     Late,

@@ -105,11 +105,11 @@ macro_rules! named {
 named! {
     /// Rule that limits how much leaves a path at once.
     MaxBurstRule {
-        /// RFC 9260 §6.1 (D), its second way: at most Max.Burst packets at each opportunity to
-        /// send.
+        /// RFC 9260 §6.1 (D), the second of its two ways: at most Max.Burst packets at each
+        /// opportunity to send.
         Rfc9260 = "rfc9260",
-        /// The same, its first way, also CMT-PF paper, section II-D: at each opportunity cwnd is
-        /// cut to flight_size + Max.Burst packets, and grows from there.
+        /// RFC 9260 §6.1 (D), the first of its two ways; also CMT-PF paper, section II-D: each
+        /// opportunity cuts cwnd to flight_size + Max.Burst packets, and cwnd grows from there.
         CutsCwnd = "cuts_cwnd",
         /// At most Max.Burst packets per SACK and path; cwnd stays as it is.
         PerSack = "per_sack",
@@ -135,24 +135,24 @@ named! {
     RtxPastCwnd {
         /// The path that the retransmission policy chooses, whichever it is.
         Any = "any",
-        /// A path that lost the data of the last fast retransmit, if the policy chooses it: at each
-        /// fast retransmit, where `any` allows it once in a fast recovery, and again after a
-        /// timeout.
+        /// A path that lost the data of the last fast retransmit, if the policy chooses it. It may
+        /// do so at each fast retransmit and again after a timeout, where `any` allows it once in a
+        /// fast recovery.
         Loser = "loser",
     }
 }
 
 named! {
-    /// When it is judged whether two paths share a bottleneck.
+    /// When a verdict on two paths that may share a bottleneck is due.
     SharedVerdict {
-        /// After each fast retransmit, by the Chernoff bound at the ratio that was measured: chance
-        /// brings it with probability zeta at most.
+        /// After each fast retransmit, by the Chernoff bound at the measured ratio: chance brings
+        /// that ratio with a probability of at most zeta.
         Measured = "measured",
-        /// Once the path with fewer fast retransmits has had as many as that bound asks for at
-        /// delta, whatever the ratio is: the letter of the mTCP paper, section 3.2.2.
+        /// Once the path with fewer fast retransmits has as many as that bound demands at delta,
+        /// whatever the ratio is: the letter of the mTCP paper, section 3.2.2.
         Wait = "wait",
-        /// After each fast retransmit, with a test whose errors stay bounded all the same;
-        /// repetitions within the interval, and what slow start loses, do not count.
+        /// After each fast retransmit, with a test whose error probability stays bounded all the
+        /// same. Repetitions within the interval, and losses of slow start, do not count.
         Sequential = "sequential",
     }
 }

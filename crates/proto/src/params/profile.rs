@@ -18,17 +18,17 @@ pub enum Profile {
     Fast,
     /// RFC 2960 as the 2006 papers and the SCTP module of ns-2 used it.
     Papers2006,
-    /// The same as the SCTP module of ns-2 2.35 does it (its release 3.8). The reference results
-    /// come from it.
+    /// RFC 2960 as the SCTP module of ns-2 2.35 implements it (its release 3.8). The reference
+    /// results come from it.
     Ns2,
     /// RFC 2960 as release 3.7 of that module implements it (June 2007). The CMT-PF paper used it.
     Ns2Release37,
-    /// RFC 2960 as release 3.6 did it (June 2006). It has the first agent for CMT.
+    /// RFC 2960 as release 3.6 implements it (June 2006). It has the first agent for CMT.
     Ns2Release36,
-    /// RFC 2960 as release 3.5 did it (September 2005). The retransmission policies paper used
-    /// about that release.
+    /// RFC 2960 as release 3.5 implements it (September 2005). The retransmission policies paper
+    /// used about that release.
     Ns2Release35,
-    /// RFC 2960 as release 3.4 did it (August 2003). Section 2 of that paper used about that
+    /// RFC 2960 as release 3.4 implements it (August 2003). Section 2 of that paper used about that
     /// release.
     Ns2Release34,
 }

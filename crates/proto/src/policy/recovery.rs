@@ -139,7 +139,7 @@ pub trait LossRecovery: std::fmt::Debug + Send {
     /// T3-rtx of some path expired. `has_lost` is true if that made chunks lost.
     fn after_timeout(&mut self, _has_lost: bool) {}
 
-    /// All losses that the latest recovery of a path began with turned out to be none.
+    /// All losses with which the latest recovery of a path began turned out spurious.
     fn on_spurious_losses(&mut self, _path: PathId) {}
 
     /// A HEARTBEAT ACK arrived.

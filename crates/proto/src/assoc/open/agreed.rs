@@ -59,7 +59,7 @@ pub(crate) struct Agreed {
     pub(crate) nr_sack: bool,
     /// The peer needs no SACK for every second packet.
     pub(crate) rare_sacks: bool,
-    /// The chunks that carry user data, both ways.
+    /// The kind of chunks that carry user data in both directions.
     pub(crate) data_kind: DataKind,
     pub(crate) sack_paths: SackPaths,
 }

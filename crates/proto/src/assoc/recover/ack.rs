@@ -306,7 +306,7 @@ impl Association {
         }
     }
 
-    /// Tells the path set how much of what was sent arrived, and how late.
+    /// Tells the path set how many of the sent chunks arrived, and their delay.
     fn tell_delays(&mut self, now: Instant, id: PathId, facts: &PathDigest) {
         if self.policies.needs.delays {
             let lost = facts.lost_transmissions();

@@ -73,7 +73,7 @@ impl Association {
         let is_pipe_lost = self.out.is_pipe_lost(id);
         let covers_all = self.recovery.rules.t3.covers_waiting || is_pipe_lost;
         if self.out.chunks_in_flight(id) == 0 && !covers_all {
-            // What was lost here is in flight on other paths, whose timers watch it.
+            // Lost chunks of this path are in flight on other paths, whose timers watch them.
             self.out.forget_lost(id);
             return;
         }
@@ -105,7 +105,7 @@ impl Association {
         self.recovery.past_cwnd.allow_if(has_expired);
         self.recovery.past_cwnd.renew();
         self.recovery.policy.after_timeout(has_expired);
-        // E4: the timer of what is sent again.
+        // E4: starts the timer of the chunks that are sent again.
         self.timers.stop(Timer::Path(id, PathTimer::TailLossProbe));
         if covers_all {
             // The chunks that wait are watched again from the next SACK on.

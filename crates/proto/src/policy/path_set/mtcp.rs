@@ -89,8 +89,8 @@ impl Mtcp {
         self.settle_into(now, made);
     }
 
-    /// Of the paths that work, at most `paths_max` may carry data: those with the best scores (mTCP
-    /// paper, section 3.3). When one of them fails, the best spare takes its place at once.
+    /// Lets at most `paths_max` working paths carry data: those with the best scores (mTCP paper,
+    /// section 3.3). When one of them fails, the best spare takes its place at once.
     fn keep_best(&mut self, now: Standings<'_>, made: &mut Vec<Decision>) {
         let Some(most) = self.most else { return };
         self.leave_at_most(now, most, made);

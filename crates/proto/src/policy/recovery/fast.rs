@@ -14,7 +14,7 @@ pub(super) struct FastRecovery {
 pub(super) struct Standing {
     /// The path is in fast recovery.
     pub(super) recovers: bool,
-    /// Another path is, and its recovery is that of the whole association.
+    /// Another path is in fast recovery, and its recovery is that of the whole association.
     pub(super) others_recover: bool,
     /// The lost chunks were sent before the last cut.
     pub(super) was_cut_for: bool,

@@ -12,7 +12,7 @@ pub(crate) struct PastCwnd {
     allowed: bool,
     /// The paths that lost data at the last fast retransmit, one bit each.
     losers: u32,
-    /// Those of them that have not sent a packet since the last fast retransmit or timeout.
+    /// The paths in `losers` that have not sent a packet since the last fast retransmit or timeout.
     unused: u32,
 }
 

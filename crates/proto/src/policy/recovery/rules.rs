@@ -26,7 +26,7 @@ pub struct Rules {
     /// New data may have to wait. The engine then asks
     /// [`holds_new_data`](super::LossRecovery::holds_new_data).
     pub holds_data: bool,
-    /// The side that opens the association probes every path, also that of the handshake. It sends
+    /// The side that opens the association probes every path, even that of the handshake. It sends
     /// no new DATA until all have answered.
     pub verifies_first: bool,
     /// A packet with nothing but duplicates is acknowledged at once, and also counts towards the
@@ -75,8 +75,8 @@ pub enum ReportScope {
     Association,
     /// The chunks sent before it on its own path: split fast retransmit (CMT paper, Fig. 2).
     Path,
-    /// The same chunks, which are lost once they are late: RACK (RFC 8985). Missing reports count
-    /// only on a path where nothing arrived out of order yet.
+    /// The chunks sent before it on its own path, once they are late: RACK (RFC 8985). Missing
+    /// reports count only on a path where nothing has arrived out of order.
     Time,
 }
 

@@ -39,11 +39,11 @@ impl Outstanding {
         }
     }
 
-    /// Marks what is in flight on a path after its T3-rtx expired (RFC 9260 §6.3.3, E3). Returns
-    /// the number of chunks marked and the order of the last transmission among them.
+    /// Marks the chunks in flight on a path, because its T3-rtx expired (RFC 9260 §6.3.3, E3).
+    /// Returns their number, and the order of the last transmission among them.
     ///
-    /// Chunks sent after `spare_after` stay: nothing younger than one SRTT can have timed out (CMT
-    /// paper, §IV-C2).
+    /// Chunks sent after `spare_after` stay in flight: none that is younger than one SRTT can have
+    /// timed out (CMT paper, §IV-C2).
     pub(crate) fn mark_path(&mut self, path: PathId, spare_after: Option<Instant>) -> (usize, u64) {
         let mut at = self.queues[path.index()].flight.head();
         let (mut count, mut latest) = (0, 0);

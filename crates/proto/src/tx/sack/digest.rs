@@ -162,7 +162,7 @@ pub(crate) struct PathDigest {
 /// A transmission that was lost.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct LostChunk {
-    /// Its place in the order of all transmissions.
+    /// The transmission's place in the order of all transmissions.
     pub(crate) order: u64,
     /// Length of the DATA chunk in bytes.
     pub(crate) size: usize,
@@ -207,9 +207,9 @@ impl PathDigest {
 /// An invalid SACK: the association is aborted (RFC 9260 §6.2.1 and §3.3.4).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SackError {
-    /// It acknowledges a TSN that was never sent.
+    /// A TSN is acknowledged that was never sent.
     AcksUnsent,
-    /// Its gap ack blocks are out of order, overlap, or touch the cumulative TSN ack.
+    /// The gap ack blocks are out of order, overlap, or touch the cumulative TSN ack.
     BadGapAckBlocks,
 }
 
