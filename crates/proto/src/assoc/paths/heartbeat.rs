@@ -136,8 +136,8 @@ impl Association {
             PathState::Unconfirmed => lacks_a_way,
             PathState::Active => false,
         };
-        // A peer that returns may have missed an earlier heartbeat while it was away, so do not
-        // wait for that one's answer.
+        // A peer that returns may have missed an earlier heartbeat while it was away, so wait for
+        // its answer for one SRTT only.
         let waits = match p.rto.srtt() {
             Some(srtt) if self.policies.in_doubt.carry_when_answered => srtt,
             _ => p.rto.rto(),
