@@ -23,7 +23,7 @@ pub(crate) enum AssocTimer {
     Ranks,
     /// The redundancy policy looks again for a chunk to copy.
     Copy,
-    /// The peer must have shown its keys; or keys are to be replaced, or dropped.
+    /// The peer must have shown its keys, or keys must be replaced or dropped.
     Keys,
     /// The trial of a path ends. A path that did not answer gets another pair of addresses.
     Trial,

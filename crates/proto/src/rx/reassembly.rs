@@ -215,7 +215,7 @@ impl Inbound {
         !self.ready.is_empty()
     }
 
-    /// User data held, in bytes: in reassembly, waiting for its turn, or ready and not popped.
+    /// User data held, in bytes: in reassembly, waiting for its turn, or ready to be popped.
     pub(crate) fn buffered_bytes(&self) -> usize {
         self.room.held.bytes
     }

@@ -110,7 +110,7 @@ impl Receiver {
         pushed
     }
 
-    /// Fewer SACKs at high packet rates: one per millisecond's worth of packets, within the
+    /// Sends fewer SACKs at high packet rates: one for the packets of a millisecond, within the
     /// configured limits. Each SACK costs both ends as much as a packet of data.
     pub(super) fn adapt_sack_every(&mut self, config: &Config, now: Instant) {
         const WINDOW_MS: u32 = 10;

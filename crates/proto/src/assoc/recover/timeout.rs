@@ -53,7 +53,7 @@ impl Association {
                 Timer::Assoc(AssocTimer::Trial) => self.on_trial_timer(now),
                 // `output` asks again which paths are too dear.
                 Timer::Assoc(AssocTimer::Ranks) => {}
-                // Output looks for a chunk to copy.
+                // `output` looks for a chunk to copy.
                 Timer::Assoc(AssocTimer::Copy) => {}
                 Timer::Path(path, PathTimer::T3Rtx) => self.on_t3(now, path),
                 Timer::Path(path, PathTimer::Heartbeat) => self.on_heartbeat_timer(now, path),
