@@ -306,7 +306,7 @@ impl Outstanding {
     /// peer may then have dropped them for want of room; lower ones it would have kept.
     pub(crate) fn is_beyond_received(&self, path: PathId) -> bool {
         let highest = self.reported_up_to;
-        // Second transmissions never probe a closed window.
+        // A second transmission shows that the peer had room for the chunk when it was first sent.
         let has_extra = !self.queues[path.index()].extra.is_empty();
         !has_extra && self.queue_from_head(path).all(|(tsn, _)| highest.lt(tsn))
     }
