@@ -210,10 +210,10 @@ impl RedundancyPolicy for Rescue {
 
     fn next_look(&mut self, now: Instant, flights: &dyn Flights) -> Option<NextLook> {
         let (slow, overdue_at) = Rescue::stall(flights)?;
-        Some(match now < overdue_at {
-            true => NextLook::At(overdue_at),
-            false => NextLook::Paced { except: slow.id },
-        })
+        if now < overdue_at {
+            return Some(NextLook::At(overdue_at));
+        }
+        Some(NextLook::Paced { except: slow.id })
     }
 }
 
