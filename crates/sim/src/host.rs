@@ -19,7 +19,7 @@ use manypath_proto::{
 use crate::ids::NodeId;
 use crate::ledger::Ledger;
 use crate::traffic::{Receiver, Sender};
-use planned::Planned;
+use planned::Schedule;
 
 /// How a host is set up.
 #[derive(Clone, Debug)]
@@ -61,6 +61,62 @@ impl HostConfig {
     }
 }
 
+/// How far the association is.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Not established yet, or open for data in both directions.
+    Open,
+    /// This end or the peer has begun a shutdown (RFC 9260 §9.2).
+    ShuttingDown,
+}
+
+/// Commands that the engine has not carried out, and facts that it does not know yet.
+#[derive(Debug, Default)]
+struct Pending {
+    /// Commands were given since the host was last driven.
+    commands: bool,
+    /// Associate.
+    associate: bool,
+    /// Shut the association down once it is established and everything is sent.
+    shutdown: bool,
+    /// Abort the association for this reason.
+    abort: Option<Vec<u8>>,
+    /// The engine does not know the MTUs of its interfaces.
+    link_mtus: bool,
+    /// The engine does not know all ranks of paths.
+    ranks: bool,
+}
+
+/// How the application of a host behaves.
+#[derive(Debug)]
+struct Application {
+    /// It reads messages as they arrive.
+    reads: bool,
+    /// It gives the peer the configured receive buffer after the peer's first message.
+    admits: bool,
+    /// It associates again when the association is lost.
+    reconnects: bool,
+}
+
+/// Tells the engine the true loss rates of links: for RTX-LOSSRATE only.
+#[derive(Debug)]
+enum LossOracle {
+    /// The retransmission policy does not want them.
+    Unused,
+    /// Paths, or the loss of a link, have changed since the oracle was asked.
+    Outdated,
+    /// The engine knew all loss rates after this many changes of loss in the network.
+    Asked { changes: u64 },
+}
+
+impl LossOracle {
+    fn outdate(&mut self) {
+        if let LossOracle::Asked { .. } = self {
+            *self = LossOracle::Outdated;
+        }
+    }
+}
+
 /// A host with one association at a time, and the applications that use it.
 ///
 /// Commands such as [`send`](Self::send) take effect at the present time, when the run goes on.
@@ -68,7 +124,7 @@ impl HostConfig {
 pub struct Host {
     node: NodeId,
     setup: HostConfig,
-    /// The configuration in force: that of the setup, as simulations have it.
+    /// The configuration of the setup, adapted to simulations.
     engine_config: Arc<Config>,
     endpoint: Endpoint,
     assoc: Option<AssocId>,
@@ -77,29 +133,15 @@ pub struct Host {
     /// Associations and peer restarts so far: the counters of sender and receiver are of the
     /// latest.
     epoch: u32,
-    connects: bool,
-    reconnects: bool,
-    shuts_down: bool,
-    has_begun_shutdown: bool,
-    aborts: Option<Vec<u8>>,
-    reads: bool,
-    /// The peer's first message gives it the configured receive buffer.
-    admits: bool,
-    /// The engine does not know its interfaces yet.
-    is_new: bool,
+    phase: Phase,
+    /// Work for the next [`drive`](Self::drive).
+    pending: Pending,
+    /// How the application behaves.
+    application: Application,
     /// The ranks of paths by local address.
     ranks: BTreeMap<IpAddr, PathRank>,
-    /// The engine does not know all of them yet.
-    has_new_ranks: bool,
-    has_commands: bool,
-    /// By time, and then in the order in which they were given.
-    planned: BTreeMap<(Instant, u32), Planned>,
-    plans: u32,
-    /// The engine is told what links lose.
-    wants_oracle: bool,
-    /// Changes of loss in the network when the loss oracle was last asked; `None` if it must be
-    /// again.
-    oracle: Option<u64>,
+    schedule: Schedule,
+    oracle: LossOracle,
     /// Bytes received by each moment that concerned it.
     received_at: Vec<(Instant, u64)>,
     pub(crate) sender: Sender,
@@ -122,6 +164,13 @@ impl Host {
         setup: HostConfig,
         engine_config: Arc<Config>,
     ) -> Host {
+        let pending = Pending {
+            commands: true,
+            associate: !setup.connect.is_empty(),
+            link_mtus: true,
+            ..Pending::default()
+        };
+        let wants_oracle = knows_true_loss(&setup.config);
         Host {
             node,
             endpoint: setup.endpoint(Arc::clone(&engine_config), 0),
@@ -129,21 +178,12 @@ impl Host {
             assoc: None,
             restarts: 0,
             epoch: 0,
-            connects: !setup.connect.is_empty(),
-            reconnects: false,
-            shuts_down: false,
-            has_begun_shutdown: false,
-            aborts: None,
-            reads: true,
-            admits: false,
-            is_new: true,
+            phase: Phase::Open,
+            pending,
+            application: Application { reads: true, admits: false, reconnects: false },
             ranks: BTreeMap::new(),
-            has_new_ranks: false,
-            has_commands: true,
-            planned: BTreeMap::new(),
-            plans: 0,
-            wants_oracle: knows_true_loss(&setup.config),
-            oracle: None,
+            schedule: Schedule::default(),
+            oracle: if wants_oracle { LossOracle::Outdated } else { LossOracle::Unused },
             received_at: Vec::new(),
             sender: Sender::default(),
             receiver: Receiver::default(),
@@ -226,7 +266,7 @@ impl Host {
 
     /// True if the association took everything that was to be sent.
     pub fn has_sent_all(&self) -> bool {
-        self.sender.is_done() && !self.will_send()
+        self.sender.is_done() && !self.schedule.will_send()
     }
 
     /// True if everything that was to be sent, if anything was, is acknowledged.
@@ -241,7 +281,7 @@ impl Host {
 
     /// True if a shutdown was asked for or begun and the association is not over.
     pub(crate) fn is_shutting_down(&self) -> bool {
-        self.shuts_down || self.has_begun_shutdown
+        self.pending.shutdown || self.phase == Phase::ShuttingDown
     }
 
     /// Associations and peer restarts so far.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use manypath_proto::{Association, Instant, PathId, PathRank, PathState, PathStats};
 
-use super::Host;
 use super::planned::Planned;
+use super::{Host, Pending};
 use crate::traffic::Pace;
 
 impl Host {
@@ -14,25 +14,25 @@ impl Host {
     /// content of the send buffer is in memory.
     pub fn send_file(&mut self, bytes: u64) {
         self.sender.add(0, false, bytes, None);
-        self.has_commands = true;
+        self.pending.commands = true;
     }
 
     /// Sends one message of `length` bytes, after what was to be sent before.
     pub fn send(&mut self, stream: u16, length: usize) {
         self.sender.add(stream, false, length as u64, Some(length));
-        self.has_commands = true;
+        self.pending.commands = true;
     }
 
     /// Sends one message of `length` bytes that need not wait for its stream's order.
     pub fn send_unordered(&mut self, stream: u16, length: usize) {
         self.sender.add(stream, true, length as u64, Some(length));
-        self.has_commands = true;
+        self.pending.commands = true;
     }
 
     /// Associates at that time and not when the run begins. What the application sends before then
     /// waits, and counts as sent when it was.
     pub fn start_at(&mut self, at: Instant) {
-        if std::mem::take(&mut self.connects) {
+        if std::mem::take(&mut self.pending.associate) {
             self.plan(at, Planned::Associate);
         }
     }
@@ -59,28 +59,27 @@ impl Host {
     }
 
     pub(super) fn plan(&mut self, at: Instant, what: Planned) {
-        self.planned.insert((at, self.plans), what);
-        self.plans += 1;
-        self.has_commands = true;
+        self.schedule.add(at, what);
+        self.pending.commands = true;
     }
 
     /// Ends the association once it is established and everything is sent and acknowledged.
     pub fn shutdown(&mut self) {
-        self.shuts_down = true;
-        self.has_commands = true;
+        self.pending.shutdown = true;
+        self.pending.commands = true;
     }
 
     /// Ends the association at once.
     pub fn abort(&mut self, reason: &str) {
-        self.aborts = Some(reason.as_bytes().to_vec());
-        self.has_commands = true;
+        self.pending.abort = Some(reason.as_bytes().to_vec());
+        self.pending.commands = true;
     }
 
     /// Gives peers a receive buffer of `bytes`, as a server does that must know who they are. If it
     /// `admits` them, they get the configured one with their first message.
     pub fn limit_strangers(&mut self, bytes: usize, admits: bool) {
         self.endpoint.set_incoming_window(bytes);
-        self.admits = admits;
+        self.application.admits = admits;
     }
 
     /// Lets the buffers of all associations grow by this many bytes together.
@@ -91,8 +90,8 @@ impl Host {
     /// Gives the paths from a local address a rank, from now on.
     pub fn set_rank(&mut self, local: IpAddr, rank: PathRank) {
         self.ranks.insert(local, rank);
-        self.has_new_ranks = true;
-        self.has_commands = true;
+        self.pending.ranks = true;
+        self.pending.commands = true;
     }
 
     /// [`set_rank`](Self::set_rank) at that time.
@@ -102,13 +101,13 @@ impl Host {
 
     /// Stops to read: the receive buffer fills and the window closes.
     pub fn pause_reading(&mut self) {
-        self.reads = false;
+        self.application.reads = false;
     }
 
     /// Reads again.
     pub fn resume_reading(&mut self) {
-        self.reads = true;
-        self.has_commands = true;
+        self.application.reads = true;
+        self.pending.commands = true;
     }
 
     /// Loses all state of the host and starts again at the same addresses. A host that associates
@@ -116,21 +115,24 @@ impl Host {
     pub fn kill_and_restart(&mut self) {
         self.restarts += 1;
         self.endpoint = self.setup.endpoint(Arc::clone(&self.engine_config), self.restarts);
-        self.is_new = true;
-        self.has_new_ranks = !self.ranks.is_empty();
+        self.pending = Pending {
+            commands: true,
+            associate: !self.setup.connect.is_empty(),
+            shutdown: false,
+            abort: None,
+            link_mtus: true,
+            ranks: !self.ranks.is_empty(),
+        };
         self.assoc = None;
         self.sender.clear();
-        self.planned.clear();
+        self.schedule.clear();
         self.new_epoch();
-        self.connects = !self.setup.connect.is_empty();
-        (self.shuts_down, self.aborts) = (false, None);
-        self.has_commands = true;
     }
 
     /// Associates again whenever the association ends other than by shutdown; 50 ms later if it was
     /// not established.
     pub fn reconnect_when_lost(&mut self, reconnects: bool) {
-        self.reconnects = reconnects;
+        self.application.reconnects = reconnects;
     }
 
     /// Runs any other command on the association.
@@ -139,7 +141,7 @@ impl Host {
     ///
     /// If there is none.
     pub fn command<T>(&mut self, command: impl FnOnce(&mut Association) -> T) -> T {
-        self.has_commands = true;
+        self.pending.commands = true;
         let id = self.assoc.expect("no association yet");
         command(self.endpoint.assoc_mut(id).expect("hosts forget only what they replace"))
     }
@@ -159,20 +161,12 @@ impl Host {
         self.command(|assoc| assoc.add_path(now, local, remote))
     }
 
-    /// True if the application sends more at a time set beforehand.
-    pub(super) fn will_send(&self) -> bool {
-        use Planned::{Send, SendPaced, SendUntil};
-        let is_sending = |what: &Planned| matches!(what, Send(_) | SendUntil(_) | SendPaced { .. });
-        self.planned.values().any(is_sending)
-    }
-
     #[inline(never)]
     pub(super) fn carry_out_plans(&mut self, now: Instant) {
-        while let Some(next) = self.planned.first_entry().filter(|next| next.key().0 <= now) {
-            self.has_commands = true;
-            let at = next.key().0;
-            match next.remove() {
-                Planned::Associate => self.connects = true,
+        while let Some((at, command)) = self.schedule.take_due(now) {
+            self.pending.commands = true;
+            match command {
+                Planned::Associate => self.pending.associate = true,
                 Planned::Send(bytes) => self.send_file(bytes),
                 Planned::SendUntil(until) => {
                     self.sender.add(0, false, u64::MAX, None);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use manypath_proto::{AssocClosed, AssocId, ConnectTo, Datagram, Event, Instant, PacketTooBig};
 
 use super::planned::Planned;
-use super::{Host, SCTP_PORT};
+use super::{Host, LossOracle, Phase, SCTP_PORT};
 use crate::ledger::Ledger;
 use crate::network::Network;
 use crate::packet::{Delivery, TooLong};
@@ -20,7 +20,7 @@ const ATTEMPTS_APART: Duration = Duration::from_millis(50);
 impl Host {
     /// True if commands wait for [`drive`](Self::drive).
     pub fn has_commands(&self) -> bool {
-        self.has_commands
+        self.pending.commands
     }
 
     /// Notes what was received by a moment: since then nothing was.
@@ -47,8 +47,8 @@ impl Host {
             0 => {
                 self.receiver.bytes as usize
                     + self.sender.bytes as usize
-                    + self.planned.len()
-                    + self.has_commands as usize
+                    + self.schedule.len()
+                    + self.pending.commands as usize
                     + self.setup.max_segments
                     + self.node.0 as usize
             }
@@ -91,27 +91,27 @@ impl Host {
     /// outputs, then wait.
     pub fn drive(&mut self, net: &mut Network) {
         let now = net.now();
-        if !self.planned.is_empty() {
+        if !self.schedule.is_empty() {
             self.carry_out_plans(now);
         }
-        if std::mem::take(&mut self.is_new) {
+        if std::mem::take(&mut self.pending.link_mtus) {
             for &local in &self.setup.addresses {
                 self.endpoint.set_link_mtu(now, local, net.interface_mtu(self.node, local));
             }
         }
-        if std::mem::take(&mut self.has_new_ranks) {
+        if std::mem::take(&mut self.pending.ranks) {
             for (&local, &rank) in &self.ranks {
                 self.endpoint.set_local_rank(now, local, rank);
             }
         }
-        if std::mem::take(&mut self.connects) {
+        if std::mem::take(&mut self.pending.associate) {
             self.start(now);
         }
         self.sender.note_call(now);
         net.show_association(self.node, || self.assoc());
         let mut rounds = 0;
         // Applications act on commands and events only.
-        let mut has_news = std::mem::take(&mut self.has_commands);
+        let mut has_news = std::mem::take(&mut self.pending.commands);
         loop {
             rounds += 1;
             assert!(rounds < MAX_ROUNDS, "the engine does not come to rest at {now:?}");
@@ -129,24 +129,23 @@ impl Host {
             self.transmit(net);
         }
         net.show_association(self.node, || self.assoc());
-        if self.wants_oracle {
+        if !matches!(self.oracle, LossOracle::Unused) {
             self.ask_oracle(net);
         }
-        let planned = self.planned.first_key_value().map(|((at, _), _)| *at);
         let timer = self.endpoint.poll_timeout();
-        net.set_timer(self.node, timer.into_iter().chain(planned).min());
+        net.set_timer(self.node, timer.into_iter().chain(self.schedule.next()).min());
     }
 
     /// Tells RTX-LOSSRATE what the links of each path lose, if that or the paths have changed.
     #[inline(never)]
     fn ask_oracle(&mut self, net: &Network) {
-        let latest = Some(net.loss_changes());
-        if self.oracle == latest {
+        let latest = net.loss_changes();
+        if matches!(self.oracle, LossOracle::Asked { changes } if changes == latest) {
             return;
         }
         let Some(id) = self.assoc else { return };
         let Some(assoc) = self.endpoint.assoc_mut(id) else { return };
-        self.oracle = latest;
+        self.oracle = LossOracle::Asked { changes: latest };
         for path in assoc.paths().collect::<Vec<_>>() {
             if let Some(loss) = net.true_loss(self.node, path.local, path.remote) {
                 assoc.set_loss_oracle(path.id, loss);
@@ -211,12 +210,12 @@ impl Host {
             Event::Writable => return self.sender.on_writable(),
             Event::Restarted => self.new_epoch(),
             Event::PathState { .. } => net.note_path_state(self.node),
-            Event::PathAdded { .. } => self.oracle = None,
+            Event::PathAdded { .. } => self.oracle.outdate(),
             Event::SendBufferEmpty => self.sender.on_all_acked(now),
-            Event::PeerShutdown => self.has_begun_shutdown = true,
+            Event::PeerShutdown => self.phase = Phase::ShuttingDown,
             Event::Closed(why) => {
                 let is_lost = *why != AssocClosed::Shutdown;
-                if is_lost && self.reconnects && !self.setup.connect.is_empty() {
+                if is_lost && self.application.reconnects && !self.setup.connect.is_empty() {
                     let was_open = self.was_open();
                     self.new_epoch();
                     if was_open {
@@ -224,7 +223,7 @@ impl Host {
                     } else {
                         self.start_later(now);
                     }
-                } else if !is_lost || self.has_begun_shutdown {
+                } else if !is_lost || self.phase == Phase::ShuttingDown {
                     // An association in a shutdown takes no more data (RFC 9260 §9.2).
                     self.sender.clear();
                 }
@@ -236,8 +235,8 @@ impl Host {
 
     pub(super) fn new_epoch(&mut self) {
         self.epoch += 1;
-        self.oracle = None;
-        self.has_begun_shutdown = false;
+        self.oracle.outdate();
+        self.phase = Phase::Open;
         self.sender.restart();
         self.receiver.restart();
         if self.ledger.is_some() {
@@ -248,22 +247,22 @@ impl Host {
     fn run_applications(&mut self, now: Instant, net: &mut Network) {
         let Some(id) = self.assoc else { return };
         let Some(assoc) = self.endpoint.assoc_mut(id) else { return };
-        if let Some(reason) = self.aborts.take() {
+        if let Some(reason) = self.pending.abort.take() {
             return assoc.abort(now, &reason);
         }
-        while self.reads
+        while self.application.reads
             && let Some(message) = assoc.recv(now)
         {
             self.receiver.take(now, &message);
-            if std::mem::take(&mut self.admits) {
+            if std::mem::take(&mut self.application.admits) {
                 assoc.set_receive_buffer(now, self.setup.config.first_receive_buffer());
             }
             message.payload.into_iter().for_each(|piece| net.pool.recycle(piece));
         }
         self.sender.feed(now, assoc);
-        if self.shuts_down && self.sender.is_done() && assoc.is_established() {
-            self.shuts_down = false;
-            self.has_begun_shutdown = true;
+        if self.pending.shutdown && self.sender.is_done() && assoc.is_established() {
+            self.pending.shutdown = false;
+            self.phase = Phase::ShuttingDown;
             assoc.shutdown(now);
         }
     }

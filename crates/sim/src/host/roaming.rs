@@ -9,7 +9,7 @@ impl Host {
     /// Tells the engine that routes may have changed.
     pub fn network_changed(&mut self, now: Instant) {
         self.endpoint.network_changed(now);
-        self.has_commands = true;
+        self.pending.commands = true;
     }
 
     /// Tells the engine that an address is gone, or that there is a new one: then it adds the paths
