@@ -122,6 +122,12 @@ impl Forgery {
     ];
 }
 
+/// An INIT that the man in the middle has made.
+struct ForgedInit {
+    tag: u32,
+    packet: Bytes,
+}
+
 impl Middle {
     /// The packets of a forgery to a host.
     pub(super) fn forgery(&mut self, to: Side, forgery: Forgery) -> Vec<Bytes> {
@@ -130,7 +136,6 @@ impl Middle {
         let tsn = self.expected_tsn(to);
         // Everything that the receiver has sent, as far as one can tell.
         let acked = Tsn(self.expected_tsn(other(to)).0.wrapping_sub(1));
-        let last_record = self.last_record(to);
         let one = |write: &dyn Fn(&mut PacketBuilder<'_>) -> bool| vec![self.packet(to, write)];
         let no_gaps = || std::iter::empty::<(u16, u16)>();
         match forgery {
@@ -173,12 +178,9 @@ impl Middle {
                 one(&|p| p.push_heartbeat_ack(&info))
             }
             Forgery::Init | Forgery::Restart => {
-                let tag = self.rng.next_u32() | 1;
-                self.seen[here].restart = (forgery == Forgery::Restart).then_some(tag);
-                // As a peer that protects the new association as well.
-                let params = self.seen[here].offer.clone().into_iter().collect();
-                let init = Init { params, ..init(tag, &[]) };
-                vec![built(header(0), |p| p.push_init(&init))]
+                let init = self.forged_init(to);
+                self.seen[here].restart = (forgery == Forgery::Restart).then_some(init.tag);
+                vec![init.packet]
             }
             Forgery::OldCookies => {
                 self.seen[here].cookies.iter().map(|cookie| cookie.payload.clone()).collect()
@@ -192,32 +194,52 @@ impl Middle {
                 one(&|p| p.push_sack_path(SackPath { serial: 1000, failed }))
             }
             Forgery::Unknown => one(&|p| p.push_chunk(0xc5, 0, b"unknown")),
-            Forgery::Junk | Forgery::JunkRestart | Forgery::JunkShort => {
-                let mut record = vec![0; if forgery == Forgery::JunkShort { 5 } else { 100 }];
-                self.rng.fill(&mut record);
-                // A header as of the present epoch.
-                if let Some(last) = last_record {
-                    record[..3].copy_from_slice(&last[..3]);
-                }
-                // By hand, for what is too short for a record is no DTLS chunk that one can build.
-                let flags = u8::from(forgery == Forgery::JunkRestart);
-                let value = [&[0], &record[..]].concat();
-                vec![self.packet(to, |p| p.push_chunk(chunk_type::DTLS, flags, &value))]
-            }
-            Forgery::BundledBehind => {
-                let Some(record) = last_record else { return Vec::new() };
-                one(&|p| p.push_dtls(false, &record) && p.push_abort(false, &[]))
-            }
-            Forgery::BundledBefore => {
-                let Some(record) = last_record else { return Vec::new() };
-                one(&|p| p.push_abort(false, &[]) && p.push_dtls(false, &record))
-            }
-            Forgery::Twice => {
-                let Some(record) = last_record else { return Vec::new() };
-                one(&|p| p.push_dtls(false, &record) && p.push_dtls(false, &record))
-            }
+            Forgery::Junk => vec![self.junk(to, 100, 0)],
+            Forgery::JunkRestart => vec![self.junk(to, 100, 1)],
+            Forgery::JunkShort => vec![self.junk(to, 5, 0)],
+            Forgery::BundledBehind => self.with_last_record(to, |p, record| {
+                p.push_dtls(false, record) && p.push_abort(false, &[])
+            }),
+            Forgery::BundledBefore => self.with_last_record(to, |p, record| {
+                p.push_abort(false, &[]) && p.push_dtls(false, record)
+            }),
+            Forgery::Twice => self.with_last_record(to, |p, record| {
+                p.push_dtls(false, record) && p.push_dtls(false, record)
+            }),
             Forgery::Empty => one(&|_| true),
         }
+    }
+
+    /// An INIT with a new tag, as of a peer that protects the new association as well.
+    fn forged_init(&mut self, to: Side) -> ForgedInit {
+        let tag = self.rng.next_u32() | 1;
+        let params = self.seen[index(to)].offer.clone().into_iter().collect();
+        let init = Init { params, ..init(tag, &[]) };
+        ForgedInit { tag, packet: built(header(0), |p| p.push_init(&init)) }
+    }
+
+    /// A DTLS chunk whose record has this many bytes, all random but the header: that is of the
+    /// present epoch.
+    fn junk(&mut self, to: Side, length: usize, flags: u8) -> Bytes {
+        let mut record = vec![0; length];
+        self.rng.fill(&mut record);
+        if let Some(last) = self.last_record(to) {
+            record[..3].copy_from_slice(&last[..3]);
+        }
+        // By hand, because the builder refuses a record that is too short.
+        let value = [&[0], &record[..]].concat();
+        self.packet(to, |p| p.push_chunk(chunk_type::DTLS, flags, &value))
+    }
+
+    /// A packet made with the record of the last short protected packet to a host; none if there
+    /// was none.
+    fn with_last_record(
+        &self,
+        to: Side,
+        write: impl Fn(&mut PacketBuilder<'_>, &[u8]) -> bool,
+    ) -> Vec<Bytes> {
+        let record = self.last_record(to);
+        record.iter().map(|record| self.packet(to, |p| write(p, record))).collect()
     }
 
     /// The TSN that the next DATA chunk to a host has. Of protected ones he sees how many packets
