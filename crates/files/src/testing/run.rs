@@ -5,18 +5,18 @@
 //!
 //! 1. No file under a final name is ever wrong: it is the complete file that was sent, or the one
 //!    that was there before.
-//! 2. A file that the sender was told is stored is stored, also after a loss of power.
-//! 3. After the next start nothing unfinished is left but what the next transfer goes on from, and
-//!    after that transfer nothing.
-//! 4. When the files are sent again onto a working disk, all are stored; of those that are there,
-//!    and of one that was interrupted by a kill, what is there is not sent again.
+//! 2. Once the sender was told that a file is stored, it is there, even after a loss of power.
+//! 3. After the next start the only unfinished files left are those that the next transfer can
+//!    resume, and after that transfer there are none.
+//! 4. When the files are sent again onto a working disk, all are stored. Content that is there
+//!    already is not sent again: neither stored files nor the beginning of a file that a kill
+//!    interrupted.
 //! 5. Nothing is refused without a reason, such as damage in transit, and no other receiver that
 //!    starts in the same directory removes a file that this one is writing.
 //!
 //! A disk that reports content as durable when it is not, and then loses power, can break the first
-//! two, and no program can prevent that. Such runs are counted and must keep the other rules. So
-//! are those in which a file could neither be made durable nor removed, and a later program went
-//! on from it.
+//! two, and no program can prevent that. The same holds if a file could neither be made durable nor
+//! removed, and a later program resumed it. Such runs are counted and must keep the other rules.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -147,8 +147,8 @@ impl Case {
         }
     }
 
-    /// The most bytes that need to be sent where these files are, and bytes of unfinished files
-    /// among them that need not.
+    /// The most bytes that need to be sent if the receiver has the files `there`, and the bytes of
+    /// unfinished files that need not be.
     fn missing(&self, there: &BTreeMap<String, Vec<u8>>) -> (u64, u64) {
         let (mut missing, mut known) = (0, 0);
         for Entry { header, .. } in self.entries.iter().filter(|e| e.header.kind == Kind::File) {
@@ -164,7 +164,7 @@ impl Case {
             let part = kept_path(Path::new(DIR), &header.name).display().to_string();
             let part = there.get(&part).filter(|part| sent.starts_with(part));
             let is_resumed = self.overwrite || !there.contains_key(&place);
-            let length = part.filter(|_| is_resumed).map_or(0, Vec::len) as u64;
+            let length = if is_resumed { part.map_or(0, Vec::len) as u64 } else { 0 };
             (missing, known) = (missing + header.size - length, known + length);
         }
         (missing, known)
@@ -232,7 +232,7 @@ struct Transfer<'a> {
     writer: Writer<SimDisk>,
     rng: &'a mut Rng,
     /// The statuses that the sender hears, decoded as it does; none from a crash on.
-    told: BTreeMap<u32, Outcome>,
+    told: Statuses,
     answers: mpsc::Sender<Answer>,
     /// Bytes of content that were sent.
     content: u64,
@@ -294,9 +294,9 @@ fn transfer(
     store: &Store<SimDisk>,
     rng: &mut Rng,
     damages: bool,
-) -> (BTreeMap<u32, Outcome>, u64) {
+) -> (Statuses, u64) {
     let (answers, heard) = mpsc::channel(PIECES);
-    let (told, writer) = (BTreeMap::new(), store.writer(Arc::default()));
+    let (told, writer) = (Statuses::new(), store.writer(Arc::default()));
     let mut transfer = Transfer { case, writer, rng, told, answers, content: 0 };
     for entry in &case.entries {
         let frame = ClientFrame::File(entry.header.clone());
@@ -358,129 +358,193 @@ impl Transfer<'_> {
 
 /// A run with this seed. `Err` says which rule it breaks.
 pub fn run(seed: u64) -> Result<Outcomes, String> {
-    let rng = Rng::from_number(seed);
-    let mut choices = rng.fork("choices");
-    let source = SimDisk::new(rng.fork("source"), {
-        Faults { error: [0.0, 0.02][choices.below(2) as usize], ..Faults::none() }
-    });
-    // The old files take no faults to be there.
-    let mut faults = faults(&mut choices, 20_000);
-    let lies = faults.lies;
-    if choices.chance(0.3) {
-        faults = Faults { lies, ..Faults::none() };
+    let mut run = Run::new(seed);
+    let told = run.first_transfer()?;
+    let crash = run.crash(&told)?;
+    let store = run.next_start()?;
+    if run.outcomes.lies_that_cost == 0 {
+        let told = run.second_transfer(&store, crash)?;
+        run.lose_power(&told)?;
     }
-    let is_faultless = faults.error == 0.0 && faults.capacity == u64::MAX;
-    let disk = SimDisk::new(rng.fork("disk"), faults);
-    let case = Case::new(&mut choices, &source, &disk);
-    let mut outcomes = Outcomes { runs: 1, ..Outcomes::default() };
-    let planned = [None, Some(Crash::Kill), Some(Crash::Power)][choices.below(3) as usize];
-    if let Some(crash) = planned {
-        // Early, late, or never.
-        let limit = 1 << choices.below(10);
-        disk.crash_after(choices.below(limit), crash);
+    Ok(run.outcomes)
+}
+
+/// The statuses of entries that the sender was told, by index.
+type Statuses = BTreeMap<u32, Outcome>;
+
+/// A run as it goes on.
+struct Run {
+    choices: Rng,
+    case: Case,
+    source: SimDisk,
+    /// The receiver's disk.
+    disk: SimDisk,
+    /// The disk reports content as durable when it is not.
+    lies: bool,
+    /// Operations on the disk do not fail, and it does not fill up.
+    is_faultless: bool,
+    /// The crash that may come during the first transfer.
+    planned: Option<Crash>,
+    outcomes: Outcomes,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        let rng = Rng::from_number(seed);
+        let mut choices = rng.fork("choices");
+        let source = SimDisk::new(rng.fork("source"), {
+            Faults { error: [0.0, 0.02][choices.below(2) as usize], ..Faults::none() }
+        });
+        // The old files take no faults to be there.
+        let mut faults = faults(&mut choices, 20_000);
+        let lies = faults.lies;
+        if choices.chance(0.3) {
+            faults = Faults { lies, ..Faults::none() };
+        }
+        let is_faultless = faults.error == 0.0 && faults.capacity == u64::MAX;
+        let disk = SimDisk::new(rng.fork("disk"), faults);
+        let case = Case::new(&mut choices, &source, &disk);
+        let outcomes = Outcomes { runs: 1, ..Outcomes::default() };
+        let planned = [None, Some(Crash::Kill), Some(Crash::Power)][choices.below(3) as usize];
+        if let Some(crash) = planned {
+            // Early, late, or never.
+            let limit = 1 << choices.below(10);
+            disk.crash_after(choices.below(limit), crash);
+        }
+        Run { choices, case, source, disk, lies, is_faultless, planned, outcomes }
     }
 
-    // The first transfer.
-    let mut store = case.store(&disk);
-    let mut told = BTreeMap::new();
-    let damage = choices.chance(0.2);
-    let started = store.start().is_ok();
-    if started {
-        (told, _) = transfer(&case, &source, &store, &mut choices, damage);
-    }
-    outcomes.operations = disk.operations();
-    outcomes.stored = told.values().filter(|outcome| **outcome == Outcome::Stored).count() as u64;
-    outcomes.refused = told.len() as u64 - outcomes.stored;
-    if let Some(wrong) = case.wrong(&disk) {
-        return Err(format!("rule 1, before any crash: {wrong}"));
-    }
-    if disk.crashed().is_none() && started && told.len() != case.entries.len() {
-        return Err(format!("{} entries, {} statuses", case.entries.len(), told.len()));
+    /// Sends everything, which the planned crash may interrupt. Checks rules 1 and 5.
+    fn first_transfer(&mut self) -> Result<Statuses, String> {
+        let mut store = self.case.store(&self.disk);
+        let mut told = Statuses::new();
+        let damages = self.choices.chance(0.2);
+        let started = store.start().is_ok();
+        if started {
+            (told, _) = transfer(&self.case, &self.source, &store, &mut self.choices, damages);
+        }
+        let stored = told.values().filter(|outcome| **outcome == Outcome::Stored).count() as u64;
+        self.outcomes.operations = self.disk.operations();
+        self.outcomes.stored = stored;
+        self.outcomes.refused = told.len() as u64 - stored;
+        if let Some(wrong) = self.case.wrong(&self.disk) {
+            return Err(format!("rule 1, before any crash: {wrong}"));
+        }
+        let entries = self.case.entries.len();
+        if self.disk.crashed().is_none() && started && told.len() != entries {
+            return Err(format!("{entries} entries, {} statuses", told.len()));
+        }
+        if self.is_faultless
+            && let Some(refused) = refused(&self.case, &told, damages)
+        {
+            return Err(refused);
+        }
+        Ok(told)
     }
 
-    let is_refused = |(index, outcome): (&u32, &Outcome)| {
+    /// Crashes, if the first transfer did not, and keeps what the disk has then. Checks rules 1
+    /// and 2.
+    fn crash(&mut self, told: &Statuses) -> Result<Crash, String> {
+        let crash = self.planned.unwrap_or(Crash::Power);
+        match crash {
+            Crash::Kill => self.outcomes.kills = 1,
+            Crash::Power => self.outcomes.power_losses = 1,
+        }
+        self.disk = self.disk.restart(crash);
+        let wrong = self.case.wrong(&self.disk);
+        let broken = wrong.map(|wrong| format!("rule 1, after {crash:?}: {wrong}")).or_else(|| {
+            let path = lost(&self.case, &self.disk, told)?;
+            Some(format!("rule 2, after {crash:?}: {path} is lost"))
+        });
+        if let Some(broken) = broken {
+            if !self.lies || crash != Crash::Power {
+                return Err(broken);
+            }
+            self.outcomes.lies_that_cost = 1;
+        }
+        Ok(crash)
+    }
+
+    /// Starts the receiver again. Checks rule 3.
+    fn next_start(&mut self) -> Result<Store<SimDisk>, String> {
+        let mut store = self.case.store(&self.disk);
+        let cleaned = store.start().map_err(|e| format!("the next start: {e}"))?;
+        self.outcomes.cleaned = cleaned as u64;
+        let files = self.disk.files();
+        match files.keys().find(|path| is_part(path) && !is_kept(path)) {
+            Some(path) => Err(format!("rule 3: {path} is left")),
+            None => Ok(store),
+        }
+    }
+
+    /// Sends everything again, without faults. Checks rules 3 and 4.
+    fn second_transfer(
+        &mut self,
+        store: &Store<SimDisk>,
+        crash: Crash,
+    ) -> Result<Statuses, String> {
+        let before = self.disk.files();
+        let source = self.source.restart(Crash::Kill);
+        let (told, content) = transfer(&self.case, &source, store, &mut self.choices, false);
+        for entry in &self.case.entries {
+            let status = told.get(&entry.header.index);
+            let expected = expected_again(&self.case, &entry.header, &before);
+            if status != Some(&expected) {
+                let name = &entry.header.name;
+                return Err(format!("rule 4: {name} is {status:?}, not {expected:?}"));
+            }
+        }
+        let (least, known) = self.case.missing(&before);
+        self.outcomes.resumed = known;
+        if crash == Crash::Kill && content > least {
+            return Err(format!("rule 4: {content} bytes were sent, {least} were missing"));
+        }
+        if let Some(path) = self.disk.files().into_keys().find(|path| is_part(path))
+            && crash == Crash::Kill
+        {
+            return Err(format!("rule 3: {path} is left after all is well"));
+        }
+        Ok(told)
+    }
+
+    /// Loses power after the second transfer. Checks rules 1 and 2.
+    fn lose_power(&mut self, told: &Statuses) -> Result<(), String> {
+        let disk = self.disk.restart(Crash::Power);
+        match self.case.wrong(&disk).or_else(|| lost(&self.case, &disk, told)) {
+            // A file of the first transfer may not be durable yet, if no power was lost then.
+            Some(_) if self.lies || disk.is_doubt_lost() => self.outcomes.lies_that_cost = 1,
+            Some(wrong) => return Err(format!("after all is well and a loss of power: {wrong}")),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// Rule 5; the first file that was refused without a reason. `damages`: content may have been
+/// damaged in transit.
+fn refused(case: &Case, told: &Statuses, damages: bool) -> Option<String> {
+    told.iter().find_map(|(index, outcome)| {
         let name = &case.entries[*index as usize].header.name;
         match outcome {
             Outcome::Stored | Outcome::Abandoned => None,
             Outcome::Exists if case.old.contains_key(&format!("{DIR}/{name}")) => None,
-            Outcome::DigestMismatch if damage => None,
+            Outcome::DigestMismatch if damages => None,
             other => Some(format!("rule 5: {name} is {other:?}")),
         }
-    };
-    if is_faultless && let Some(refused) = told.iter().find_map(is_refused) {
-        return Err(refused);
-    }
+    })
+}
 
-    // The crash, if only now: then all that was said must hold.
-    let crash = planned.unwrap_or(Crash::Power);
-    match crash {
-        Crash::Kill => outcomes.kills = 1,
-        Crash::Power => outcomes.power_losses = 1,
-    }
-    let disk = disk.restart(crash);
-    let is_lost_to_lies = lies && crash == Crash::Power;
-    let broken = case.wrong(&disk).map(|wrong| format!("rule 1, after {crash:?}: {wrong}"));
-    let broken = broken.or_else(|| {
-        lost(&case, &disk, &told).map(|path| format!("rule 2, after {crash:?}: {path} is lost"))
-    });
-    match broken {
-        Some(_) if is_lost_to_lies => outcomes.lies_that_cost = 1,
-        Some(broken) => return Err(broken),
-        None => {}
-    }
-
-    // The next start, and everything again.
-    let mut store = case.store(&disk);
-    outcomes.cleaned = store.start().map_err(|e| format!("the next start: {e}"))? as u64;
-    let left = disk.files().into_iter().filter(|(path, _)| is_part(path)).collect::<Vec<_>>();
-    if let Some((path, _)) = left.iter().find(|(path, _)| !is_kept(path)) {
-        return Err(format!("rule 3: {path} is left"));
-    }
-    if outcomes.lies_that_cost > 0 {
-        return Ok(outcomes);
-    }
-    let before = disk.files();
-    let source = source.restart(Crash::Kill);
-    let (again, content) = transfer(&case, &source, &store, &mut choices, false);
-    for entry in &case.entries {
-        let (index, header) = (entry.header.index, &entry.header);
-        let is_kept = header.kind == Kind::File
-            && !case.overwrite
-            && before.contains_key(&format!("{DIR}/{}", header.name));
-        let place = format!("{DIR}/{}", header.name);
-        // Nobody knows whether content of unknown size is the same.
-        let is_same = header.known_size().is_some() && before.get(&place) == case.sent.get(&place);
-        let expected = if is_kept && !is_same { Outcome::Exists } else { Outcome::Stored };
-        if again.get(&index) != Some(&expected) {
-            return Err(format!(
-                "rule 4: {} is {:?}, not {expected:?}",
-                header.name,
-                again.get(&index)
-            ));
-        }
-    }
-    let (least, known) = case.missing(&before);
-    outcomes.resumed = known;
-    if crash == Crash::Kill && content > least {
-        return Err(format!("rule 4: {content} bytes were sent, {least} were missing"));
-    }
-    if let Some(path) = disk.files().into_keys().find(|path| is_part(path))
-        && crash == Crash::Kill
-    {
-        return Err(format!("rule 3: {path} is left after all is well"));
-    }
-    let disk = disk.restart(Crash::Power);
-    match case.wrong(&disk).or_else(|| lost(&case, &disk, &again)) {
-        // What it said of the first transfer was as wrong as before, if no power was lost then.
-        Some(_) if lies || disk.is_doubt_lost() => outcomes.lies_that_cost = 1,
-        Some(wrong) => return Err(format!("after all is well and a loss of power: {wrong}")),
-        None => {}
-    }
-    Ok(outcomes)
+/// The status that an entry must get when it is sent again to a directory with the files `before`.
+fn expected_again(case: &Case, header: &FileHeader, before: &BTreeMap<String, Vec<u8>>) -> Outcome {
+    let place = format!("{DIR}/{}", header.name);
+    let is_kept = header.kind == Kind::File && !case.overwrite && before.contains_key(&place);
+    // Nobody knows whether content of unknown size is the same.
+    let is_same = header.known_size().is_some() && before.get(&place) == case.sent.get(&place);
+    if is_kept && !is_same { Outcome::Exists } else { Outcome::Stored }
 }
 
 /// Rule 2; the first file that breaks it.
-fn lost(case: &Case, disk: &SimDisk, told: &BTreeMap<u32, Outcome>) -> Option<String> {
+fn lost(case: &Case, disk: &SimDisk, told: &Statuses) -> Option<String> {
     let files = disk.files();
     let stored = case.entries.iter().filter(|entry| {
         entry.header.kind == Kind::File && told.get(&entry.header.index) == Some(&Outcome::Stored)
