@@ -19,18 +19,13 @@ use manypath_transfer::{Offer, Options, Plan, Sending, Sent, Tally};
 use crate::args::{ReportArgs, SendArgs};
 use crate::commands::names;
 use crate::connect::dest::Destination;
-use crate::connect::near::Near;
+use crate::connect::near::{Followed, Near, NearEnd};
 use crate::connect::secret::Sources;
-use crate::connect::security::NOT_ENCRYPTED;
-use crate::connect::transport;
-use crate::connect::uplinks;
 use crate::connect::via;
-use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::latency::AckLatency;
 use crate::live::Views;
 use crate::paths::PathWatch;
-use crate::record::RecordFile;
 use crate::screen::Screen;
 use crate::screen::output;
 use crate::screen::progress::{Counted, Progress};
@@ -66,21 +61,15 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     }
     let receiver = Receiver::of(&dest, &args, &screen).await?;
     let relays = via::relays(&args.via).await?.told(&screen);
-    let trace_interval = via::trace_interval(&args.trace, &config, &relays)?;
-    let record_file = RecordFile::create(args.record.trace.as_deref())?;
-    if !receiver.is_protected {
-        screen.line(NOT_ENCRYPTED);
-    }
-    let remotes = &receiver.remotes;
-    let has_relays = !relays.is_empty();
-    let message_size =
-        transport::bulk_message_size(&config, remotes, has_relays, receiver.is_protected);
-    let relay_peers = args.relay_peers.are_wanted();
-    let security = receiver.security.clone();
-    let near = Near { config, bind: &args.bind.bind, relays, relay_peers, security };
-    let near = near.open(&screen)?;
-    let _control = Control::start(&near.endpoint, &views, &screen, &args.report);
-    near.tell_notes(&screen);
+    let near = Near::new(config, receiver.security.clone(), &screen)
+        .bind(&args.bind)
+        .relays(relays, &args.relay_peers)
+        .trace_hops(&args.trace, true)?
+        .record(&args.record)?
+        .warn_if_plain();
+    let message_size = near.message_size(&receiver.remotes);
+    let mut near = near.open()?;
+    let _control = near.announce(&views, &args.report);
 
     let mut transfer = Transfer::new(&receiver, args.report.json);
     let offer = Offer::new(plan, receiver.showing.clone()).with_message_size(message_size);
@@ -93,8 +82,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
                 screen: &screen,
                 report: &args.report,
                 views: &mut views,
-                record_file,
-                trace_interval,
+                near: &mut near,
                 stall_limit,
             };
             let (done, ended) = transfer.carry(sending, around).await;
@@ -187,8 +175,7 @@ struct Around<'a> {
     screen: &'a Screen,
     report: &'a ReportArgs,
     views: &'a mut Views,
-    record_file: Option<RecordFile>,
-    trace_interval: Option<Duration>,
+    near: &'a mut NearEnd,
     stall_limit: Option<Duration>,
 }
 
@@ -234,17 +221,15 @@ impl Transfer {
         mut sending: Sending,
         around: Around<'_>,
     ) -> (Result<Measured>, Ended) {
-        let Around { screen, report, views, record_file, trace_interval, stall_limit } = around;
+        let Around { screen, report, views, near, stall_limit } = around;
         let association = sending.association().clone();
-        uplinks::say(&association, screen);
         let bytes = sending.bytes();
         self.resumed = sending.resumed();
-        let watch = PathWatch::start(&association, screen.clone(), bytes.map(Total::Sent));
-        let _route_watch = via::watch_routes(&association, trace_interval);
+        let Followed { watch, record, routes: _routes } =
+            near.follow(&association, bytes.map(Total::Sent), None);
         let counted = Counted::Acked(self.resumed.clone());
         let progress = Progress::start(screen, report, &association, bytes, counted);
         views.open(String::new());
-        let record = record_file.map(|file| file.start(&association, None));
         let go_on = if bytes.is_some() { GO_ON } else { BEGIN_ANEW };
         let latency = self.measures_latency.then(|| Arc::new(AckLatency::start(&association)));
         if let Some(latency) = latency.clone() {

@@ -162,8 +162,10 @@ mod tests {
     use manypath::{ConnectTarget, Security};
 
     use super::*;
+    use crate::args::{BindArgs, ReportArgs};
     use crate::connect::near::Near;
     use crate::connect::transport;
+    use crate::screen::Screen;
 
     /// The values that `config show` prints for these options, and an endpoint that a command opens
     /// with them.
@@ -176,14 +178,15 @@ mod tests {
         let args = TransportArgs { preset, profile, set: vec![], config: None };
         let shown = config_json(&settings::config(&args).unwrap());
         let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".parse().unwrap()]);
-        let endpoint = match accept {
-            true => transport::open(config, &loopback, 0, Security::Plain),
-            false => {
-                let (bind, security) = (&loopback[..], Security::Plain);
-                Near { config, bind, relays: vec![], relay_peers: true, security }.endpoint()
-            }
+        let endpoint = if accept {
+            transport::open(config, &loopback, 0, Security::Plain).unwrap()
+        } else {
+            let screen = Screen::new(&ReportArgs { json: false, quiet: true, verbose: 0 });
+            let bind = BindArgs { bind: loopback.to_vec() };
+            let near = Near::new(config, Security::Plain, &screen).bind(&bind);
+            near.open().unwrap().endpoint
         };
-        (shown, endpoint.unwrap())
+        (shown, endpoint)
     }
 
     #[tokio::test]

@@ -1,52 +1,183 @@
-//! The near end of an association: an endpoint that connects, for all commands that do.
+//! The near end of an association, for all commands that connect.
+//!
+//! `send`, `perf client` and `proxy connect` open their associations in these steps:
+//!
+//! 1. [`Near`] gathers the settings.
+//! 2. [`Near::open`] opens the endpoint.
+//! 3. [`NearEnd::announce`] tells the user, and other commands, that the endpoint is there.
+//! 4. [`NearEnd::connect`] opens an association.
+//! 5. [`NearEnd::follow`] watches it.
+//!
+//! `proxy connect` opens endpoints to look for its far side, so it announces one only once it uses
+//! it.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
 use manypath::config::Config;
-use manypath::{Endpoint, EndpointOptions, Relay, Security};
+use manypath::{Association, Endpoint, EndpointOptions, Relay, RouteWatch, Security, SendOptions};
+use manypath_live::Total;
 
+use crate::args::{BindArgs, RecordArgs, RelayPeersArgs, ReportArgs, TraceArgs};
 use crate::connect::bind::Bind;
-use crate::connect::transport::{bind_failure, open_with};
-use crate::connect::via::RelayWatch;
+use crate::connect::security::NOT_ENCRYPTED;
+use crate::connect::transport::{self, Answer, bind_failure, open_with};
+use crate::connect::uplinks;
+use crate::connect::via::{self, RelayWatch};
+use crate::control::Control;
 use crate::failure::Result;
+use crate::live::Views;
+use crate::paths::PathWatch;
+use crate::record::{RecordFile, TransferRecord};
 use crate::screen::Screen;
 
 /// The settings of the near end.
 pub(crate) struct Near<'a> {
-    pub(crate) config: Config,
-    pub(crate) bind: &'a [Bind],
-    /// Relays with a path through each.
-    pub(crate) relays: Vec<Relay>,
-    /// Relays that those know of are used, too.
-    pub(crate) relay_peers: bool,
-    pub(crate) security: Security,
+    config: Config,
+    security: Security,
+    screen: &'a Screen,
+    bind: &'a [Bind],
+    relays: Vec<Relay>,
+    uses_relay_peers: bool,
+    trace_interval: Option<Duration>,
+    record: Option<RecordFile>,
 }
 
-/// The endpoint, whose relays are told of while it is kept.
+/// An endpoint that connects.
 pub(crate) struct NearEnd {
     pub(crate) endpoint: Endpoint,
+    screen: Screen,
+    trace_interval: Option<Duration>,
+    record: Option<RecordFile>,
+    /// Tells of the relays while the endpoint is kept.
     _relay_watch: RelayWatch,
 }
 
-impl Near<'_> {
-    /// Opens the endpoint, and tells the user what becomes of the relays.
-    pub(crate) fn open(self, screen: &Screen) -> Result<NearEnd> {
-        let endpoint = self.endpoint()?;
-        let relay_watch = RelayWatch::start(&endpoint, screen);
-        Ok(NearEnd { endpoint, _relay_watch: relay_watch })
+/// The observers of an association.
+pub(crate) struct Followed {
+    pub(crate) watch: PathWatch,
+    /// The record of `--trace`.
+    pub(crate) record: Option<TransferRecord>,
+    pub(crate) routes: Option<RouteWatch>,
+}
+
+impl<'a> Near<'a> {
+    /// A near end on all interfaces that lead to the peer, without relays.
+    pub(crate) fn new(config: Config, security: Security, screen: &'a Screen) -> Near<'a> {
+        Near {
+            config,
+            security,
+            screen,
+            bind: &[],
+            relays: Vec::new(),
+            uses_relay_peers: true,
+            trace_interval: None,
+            record: None,
+        }
     }
 
-    /// Opens the endpoint.
-    pub(crate) fn endpoint(self) -> Result<Endpoint> {
-        let Near { config, bind, relays, relay_peers, security } = self;
-        let options = EndpointOptions { relays, relay_peers, ..EndpointOptions::client(security) };
-        open_with(options, config, bind).map_err(bind_failure)
+    /// Takes local addresses or interfaces from `--bind`.
+    pub(crate) fn bind(self, args: &'a BindArgs) -> Near<'a> {
+        Near { bind: &args.bind, ..self }
+    }
+
+    /// Adds a path through each relay, and through those that they know of if the user wants that.
+    pub(crate) fn relays(self, relays: Vec<Relay>, peers: &RelayPeersArgs) -> Near<'a> {
+        Near { relays, uses_relay_peers: peers.are_wanted(), ..self }
+    }
+
+    /// Traces the hops of paths as `--trace-interval` says, if this end sends data. The relays must
+    /// be known.
+    ///
+    /// # Errors
+    /// The interval cannot be read, or is out of its range.
+    pub(crate) fn trace_hops(self, args: &TraceArgs, sends: bool) -> Result<Near<'a>> {
+        let interval = via::trace_interval(args, &self.config, &self.relays)?;
+        Ok(Near { trace_interval: if sends { interval } else { None }, ..self })
+    }
+
+    /// Records what is sent in the file of `--trace`.
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub(crate) fn record(self, args: &RecordArgs) -> Result<Near<'a>> {
+        Ok(Near { record: RecordFile::create(args.trace.as_deref())?, ..self })
+    }
+
+    /// Warns the user if associations are not encrypted.
+    pub(crate) fn warn_if_plain(self) -> Near<'a> {
+        if !self.is_protected() {
+            self.screen.line(NOT_ENCRYPTED);
+        }
+        self
+    }
+
+    /// The size in bytes of messages of bulk data to these addresses.
+    pub(crate) fn message_size(&self, remotes: &[SocketAddr]) -> usize {
+        let has_relays = !self.relays.is_empty();
+        transport::bulk_message_size(&self.config, remotes, has_relays, self.is_protected())
+    }
+
+    /// Opens the endpoint, and tells the user what becomes of the relays.
+    pub(crate) fn open(self) -> Result<NearEnd> {
+        let Near { config, security, screen, bind, relays, uses_relay_peers, .. } = self;
+        let options = EndpointOptions {
+            relays,
+            relay_peers: uses_relay_peers,
+            ..EndpointOptions::client(security)
+        };
+        let endpoint = open_with(options, config, bind).map_err(bind_failure)?;
+        Ok(NearEnd {
+            _relay_watch: RelayWatch::start(&endpoint, screen),
+            endpoint,
+            screen: screen.clone(),
+            trace_interval: self.trace_interval,
+            record: self.record,
+        })
+    }
+
+    fn is_protected(&self) -> bool {
+        !matches!(self.security, Security::Plain)
     }
 }
 
 impl NearEnd {
-    /// Tells the user what the endpoint has to say about addresses and interfaces.
-    pub(crate) fn tell_notes(&self, screen: &Screen) {
+    /// Opens the control socket, which exists while the result is kept, and tells the user what the
+    /// endpoint has to say about addresses and interfaces.
+    pub(crate) fn announce(&self, views: &Views, report: &ReportArgs) -> Control {
+        let control = Control::start(&self.endpoint, views, &self.screen, report);
         for note in self.endpoint.notes() {
-            screen.line(note);
+            self.screen.line(note);
+        }
+        control
+    }
+
+    /// Opens an association as [`transport::connect`] does.
+    pub(crate) async fn connect(
+        &self,
+        remotes: Vec<SocketAddr>,
+        limit: Duration,
+        hello: Option<(SendOptions, Bytes)>,
+        answer: impl AsyncFnMut(&Association) -> Answer,
+    ) -> Result<Association> {
+        transport::connect(&self.endpoint, remotes, limit, hello, answer).await
+    }
+
+    /// Says which uplinks the association has, and begins to watch its paths, to trace their hops
+    /// and to record. `total` is its content, `rate` what the application offers in bit/s, if that
+    /// is limited.
+    pub(crate) fn follow(
+        &mut self,
+        association: &Association,
+        total: Option<Total>,
+        rate: Option<u64>,
+    ) -> Followed {
+        uplinks::say(association, &self.screen);
+        Followed {
+            watch: PathWatch::start(association, self.screen.clone(), total),
+            routes: via::watch_routes(association, self.trace_interval),
+            record: self.record.take().map(|file| file.start(association, rate)),
         }
     }
 }

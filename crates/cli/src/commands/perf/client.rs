@@ -12,19 +12,16 @@ use serde_json::{Value, json};
 use super::frame::{Direction, Frame, MESSAGE_MAX, Request, TIME_MAX};
 use super::intervals::{Intervals, Reporting};
 use super::run::{Broken, Carried, Measured, Run, first, next_frame};
-use crate::args::PerfClientArgs;
+use crate::args::{PerfClientArgs, RecordArgs};
 use crate::connect::dest::Destination;
 use crate::connect::near::Near;
-use crate::connect::security::{Calling, NOT_ENCRYPTED, UNKNOWN_PEER, peer_key};
+use crate::connect::security::{Calling, UNKNOWN_PEER, peer_key};
 use crate::connect::transport;
 use crate::connect::transport::Answer;
-use crate::connect::uplinks;
 use crate::connect::via;
-use crate::control::Control;
 use crate::failure::{Failure, Result};
 use crate::live::Views;
 use crate::paths::{PathReport, PathWatch};
-use crate::record::RecordFile;
 use crate::screen::Screen;
 use crate::screen::figures::{bit_rate, size};
 use crate::screen::layout;
@@ -48,12 +45,7 @@ struct CarriedBy<'a> {
 
 /// `manypath perf client`.
 pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
-    let dest = Destination::parse(&args.dest)?;
-    if matches!(dest, Destination::Ticket(_)) {
-        return Err(Failure::usage(
-            "a ticket is for `manypath send`; name the HOST of a perf server",
-        ));
-    }
+    let dest = server(&args.dest)?;
     let config = settings::config_via(&args.transport, &args.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
@@ -62,39 +54,28 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     via::warn_of_files(&args.via, &screen);
     let remotes = dest.resolve().await?.told(&screen);
     let relays = via::relays(&args.via).await?.told(&screen);
-    let is_protected = calling.is_protected();
-    let message_size =
-        transport::bulk_message_size(&config, &remotes, !relays.is_empty(), is_protected);
-    let request = request(&args, message_size)?;
-    if args.record.trace.is_some() && request.direction != Direction::Up {
-        let what = "--trace records what this end sends, and no traffic beside it";
-        return Err(Failure::usage(what).hint("leave out -R and --bidir"));
-    }
+    let is_stranger = calling.is_protected() && !calling.knows_peer;
+    let near = Near::new(config, calling.security, &screen)
+        .bind(&args.bind)
+        .relays(relays, &args.relay_peers);
+    let request = request(&args, near.message_size(&remotes))?;
+    check_record(&args.record, &request)?;
     let mut views = Views::start(&args.live, "perf client", &screen).await?;
     let reporting = Reporting::new(args.interval, args.report.json)?;
-    let trace_interval = via::trace_interval(&args.trace, &config, &relays)?
-        .filter(|_| request.direction != Direction::Down);
-    let record_file = RecordFile::create(args.record.trace.as_deref())?;
-    let peer = transport::addresses(&remotes);
-    match (is_protected, calling.knows_peer) {
-        (false, _) => screen.line(NOT_ENCRYPTED),
-        (true, false) => screen.line(UNKNOWN_PEER),
-        (true, true) => {}
+    let sends = request.direction != Direction::Down;
+    let near = near.trace_hops(&args.trace, sends)?.record(&args.record)?.warn_if_plain();
+    if is_stranger {
+        screen.line(UNKNOWN_PEER);
     }
-    let (relay_peers, security) = (args.relay_peers.are_wanted(), calling.security);
-    let near = Near { config, bind: &args.bind.bind, relays, relay_peers, security };
-    let near = near.open(&screen)?;
-    let _control = Control::start(&near.endpoint, &views, &screen, &args.report);
-    near.tell_notes(&screen);
+    let mut near = near.open()?;
+    let _control = near.announce(&views, &args.report);
+    let peer = transport::addresses(&remotes);
     let hello = Some(first(Frame::Request(request)));
     let heard = async |association: &Association| hear_accept(association, &peer).await;
-    let association = transport::connect(&near.endpoint, remotes, limit, hello, heard).await?;
-    uplinks::say(&association, &screen);
-    let watch = PathWatch::start(&association, screen.clone(), content(&request));
-    let _route_watch = via::watch_routes(&association, trace_interval);
-    let measures_latency = args.report.json || request.rate.is_some();
+    let association = near.connect(remotes, limit, hello, heard).await?;
     let rate = request.rate.map(NonZeroU64::get);
-    let record = record_file.map(|file| file.start(&association, rate));
+    let followed = near.follow(&association, content(&request), rate);
+    let measures_latency = args.report.json || request.rate.is_some();
     let run = Run::new(&association, measures_latency);
     let mut intervals = Intervals::new(&run, &association, reporting, request.direction, &screen);
     views.open(String::new());
@@ -103,7 +84,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
         () = interrupted() => Err(Stopped::Interrupted),
     };
     views.close().await;
-    if let Some(record) = record {
+    if let Some(record) = followed.record {
         record.finish(recorded(&ended), &screen).await;
     }
     let (measured, failure) = match ended {
@@ -120,17 +101,36 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
 
     let outcome = Outcome {
         association: &association,
-        watch: &watch,
+        watch: &followed.watch,
         request: &request,
         measured: &measured,
         failure: failure.as_ref(),
     };
-    match args.report.json {
-        true => outcome.print_json(preset, peer, json!(intervals.kept()))?,
-        false if failure.is_none() => outcome.print(&screen)?,
-        false => {}
+    if args.report.json {
+        outcome.print_json(preset, peer, json!(intervals.kept()))?;
+    } else if failure.is_none() {
+        outcome.print(&screen)?;
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// The server that DEST names.
+fn server(dest: &str) -> Result<Destination> {
+    match Destination::parse(dest)? {
+        Destination::Ticket(_) => {
+            Err(Failure::usage("a ticket is for `manypath send`; name the HOST of a perf server"))
+        }
+        dest => Ok(dest),
+    }
+}
+
+/// Fails if there is to be a record of more than what this end sends.
+fn check_record(args: &RecordArgs, request: &Request) -> Result<()> {
+    if args.trace.is_some() && request.direction != Direction::Up {
+        let what = "--trace records what this end sends, and no traffic beside it";
+        return Err(Failure::usage(what).hint("leave out -R and --bidir"));
+    }
+    Ok(())
 }
 
 /// The result of a measurement, with the association that it was made over.

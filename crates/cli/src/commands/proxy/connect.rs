@@ -31,7 +31,6 @@ use crate::connect::transport;
 use crate::connect::transport::Answer;
 use crate::connect::uplinks;
 use crate::connect::via;
-use crate::control::Control;
 use crate::failure::{Exit, Failure, Result};
 use crate::live::Views;
 use crate::paths::PathWatch;
@@ -176,8 +175,7 @@ impl Connector {
         }
         let mut is_first = true;
         loop {
-            let control =
-                Control::start(&link.near.endpoint, views, &self.screen, &self.args.report);
+            let control = link.near.announce(views, &self.args.report);
             current.send_replace(Some(link.session.clone()));
             self.connected(&link, is_first.then_some(&places))?;
             is_first = false;
@@ -319,14 +317,10 @@ impl Connector {
     /// Opens an association of an endpoint of its own: beside an old one, if that is still there.
     async fn connect(&self, limit: Duration, unanswered: Option<Duration>) -> Result<Link> {
         let relays = self.relays().await?;
-        let near = Near {
-            config: self.config.clone(),
-            bind: &self.args.bind.bind,
-            relays,
-            relay_peers: self.args.relay_peers.are_wanted(),
-            security: self.far.security(),
-        };
-        let near = near.open(&self.screen)?;
+        let near = Near::new(self.config.clone(), self.far.security(), &self.screen)
+            .bind(&self.args.bind)
+            .relays(relays, &self.args.relay_peers)
+            .open()?;
         let (instance, peer) = (Cell::new(0), self.far.peer());
         let hello = self.password.is_none().then(|| hello::first(self.token.clone()));
         self.met.set(false);
@@ -335,7 +329,7 @@ impl Connector {
             self.hear(association, &peer, &instance).await
         };
         let remotes = self.far.addresses();
-        let connecting = transport::connect(&near.endpoint, remotes, limit, hello, heard);
+        let connecting = near.connect(remotes, limit, hello, heard);
         let association = tokio::select! {
             association = connecting => association?,
             () = is_unanswered(&near.endpoint, unanswered) => {
@@ -397,7 +391,6 @@ impl Connector {
     }
 
     fn connected(&self, link: &Link, places: Option<&Value>) -> Result<()> {
-        link.near.tell_notes(&self.screen);
         self.screen.line(&format!("Connected to {}", self.far.name()));
         uplinks::say(link.session.association(), &self.screen);
         self.event(&json!({

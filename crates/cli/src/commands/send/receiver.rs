@@ -20,7 +20,6 @@ pub(super) struct Receiver {
     pub(super) name: String,
     pub(super) remotes: Vec<SocketAddr>,
     pub(super) security: Security,
-    pub(super) is_protected: bool,
     pub(super) secret: SecretKind,
     /// How the token gets to it.
     pub(super) showing: Showing,
@@ -57,6 +56,6 @@ impl Receiver {
         } else {
             Showing::Nothing
         };
-        Ok(Receiver { name, remotes, security: calling.security, is_protected, secret, showing })
+        Ok(Receiver { name, remotes, security: calling.security, secret, showing })
     }
 }
