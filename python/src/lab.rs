@@ -78,7 +78,7 @@ pub(crate) fn start_lab(
     let jobs = jobs.unwrap_or_else(all_processors);
     let extent = Extent { quick, seeds };
     let runs = Shared { name: String::new(), rows: Vec::new(), failed: Vec::new() };
-    Job::begin(0, runs, move |state| match run(&experiments, &names, (out, jobs, extent), state) {
+    Job::begin(0, runs, move |state| match run(&experiments, &names, out, jobs, extent, state) {
         Ok(outcomes) => *lock(&state.outcomes) = outcomes,
         Err(error) => state.fail(error),
     })
@@ -87,7 +87,9 @@ pub(crate) fn start_lab(
 fn run(
     experiments: &Experiments,
     names: &[String],
-    (out, jobs, extent): (PathBuf, NonZeroUsize, Extent),
+    out: PathBuf,
+    jobs: NonZeroUsize,
+    extent: Extent,
     state: &State,
 ) -> PyResult<Vec<String>> {
     let failed = |error: LabError| error::lab(&error);

@@ -40,7 +40,8 @@ pub fn exporter_context(
     direction: Direction,
     role: KeyRole,
     kind: KeyKind,
-    (of_client, of_server): (&[u8], &[u8]),
+    client_parameter: &[u8],
+    server_parameter: &[u8],
 ) -> Vec<u8> {
     let direction = match direction {
         Direction::Client => 0,
@@ -55,7 +56,7 @@ pub fn exporter_context(
         KeyKind::SequenceNumberKey => 1,
         KeyKind::Iv => 2,
     };
-    [&[direction, role, kind], of_client, of_server].concat()
+    [&[direction, role, kind], client_parameter, server_parameter].concat()
 }
 
 #[cfg(test)]
@@ -66,12 +67,11 @@ mod tests {
     /// nonces.
     #[test]
     fn each_key_has_a_context_of_its_own() {
-        let parameters = (&b"client"[..], &b"server"[..]);
         let mut all = Vec::new();
         for direction in [Direction::Client, Direction::Server] {
             for role in [KeyRole::Primary, KeyRole::Restart] {
                 for kind in [KeyKind::Key, KeyKind::SequenceNumberKey, KeyKind::Iv] {
-                    let context = exporter_context(direction, role, kind, parameters);
+                    let context = exporter_context(direction, role, kind, b"client", b"server");
                     assert!(context.ends_with(b"clientserver"));
                     all.push(context[..3].to_vec());
                 }

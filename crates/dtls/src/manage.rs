@@ -65,12 +65,8 @@ pub struct Agreement {
 impl Agreement {
     /// An agreement on `method`, with both parameters and tags; those of the client come first.
     #[must_use]
-    pub fn new(
-        role: Role,
-        method: u8,
-        (client_parameter, server_parameter): (Bytes, Bytes),
-        tags: (u32, u32),
-    ) -> Agreement {
+    pub fn new(role: Role, method: u8, parameters: (Bytes, Bytes), tags: (u32, u32)) -> Agreement {
+        let (client_parameter, server_parameter) = parameters;
         Agreement { role, method, client_parameter, server_parameter, tags }
     }
 }

@@ -386,7 +386,8 @@ fn stored(header: FileHeader, sha256: Option<[u8; 32]>) -> Said {
     Said::Done(Done { status: FileStatus { index: header.index, outcome, text }, header, sha256 })
 }
 
-fn failed(header: FileHeader, (outcome, text): Refusal) -> Said {
+fn failed(header: FileHeader, refusal: Refusal) -> Said {
+    let (outcome, text) = refusal;
     let status = FileStatus { index: header.index, outcome, text };
     Said::Done(Done { status, header, sha256: None })
 }

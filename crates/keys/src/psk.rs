@@ -147,8 +147,13 @@ impl Session {
             Role::Server => Direction::Server,
         };
         let export = |kind, key: &mut [u8]| {
-            let parameters = (&client_parameter[..], &server_parameter[..]);
-            let context = exporter_context(direction, KeyRole::Primary, kind, parameters);
+            let context = exporter_context(
+                direction,
+                KeyRole::Primary,
+                kind,
+                client_parameter,
+                server_parameter,
+            );
             let purpose = [b"record ".as_slice(), &epoch.to_be_bytes()].concat();
             self.expand(&purpose, &context, key);
         };

@@ -151,7 +151,8 @@ pub struct Sample {
 type Row = (u64, u64, u64, Option<f64>, u64, u64, u64);
 
 impl From<Row> for Sample {
-    fn from((at_ms, up, down, srtt_s, sent, lost, cwnd_bytes): Row) -> Sample {
+    fn from(row: Row) -> Sample {
+        let (at_ms, up, down, srtt_s, sent, lost, cwnd_bytes) = row;
         Sample { at_ms, up_bps: up as f64, down_bps: down as f64, srtt_s, sent, lost, cwnd_bytes }
     }
 }

@@ -215,8 +215,8 @@ impl Driver {
         for (index, peer) in inner.relay_paths.take_wanted() {
             self.relays.add_peer(now, index, peer);
         }
-        for way in inner.relay_paths.take_wanted_routes() {
-            self.relays.trace(now, way);
+        for (relayed, peer) in inner.relay_paths.take_wanted_routes() {
+            self.relays.trace(now, relayed, peer);
         }
         if changed {
             let status = self.relays.status();

@@ -17,8 +17,14 @@ const DELAY_MIN: Duration = Duration::from_millis(20);
 /// before (RFC 6762, section 8.3).
 const ANNOUNCEMENTS: u32 = 3;
 
-/// An interface, by its number, and an IP version on it.
-pub type Link = (u32, bool);
+/// An interface and an IP version on it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// The number of the interface.
+    pub index: u32,
+    /// True for IPv6, false for IPv4.
+    pub is_v6: bool,
+}
 
 /// Another receiver that has the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,8 +165,8 @@ mod tests {
     use crate::announcement::tests::receiver;
     use crate::message::{Record, kind};
 
-    const ETH: Link = (2, false);
-    const WLAN: Link = (3, false);
+    const ETH: Link = Link { index: 2, is_v6: false };
+    const WLAN: Link = Link { index: 3, is_v6: false };
 
     fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -236,7 +242,8 @@ mod tests {
         let mut other = query();
         other.questions[0].kind = kind::A;
         announcer.received(now, ETH, &other.write());
-        announcer.received(now, (9, true), &query().write());
+        let unknown = Link { index: 9, is_v6: true };
+        announcer.received(now, unknown, &query().write());
         announcer.received(now, ETH, b"\0\0\0\0\xff\xff");
         assert_eq!(announcer.poll_timeout(), None);
     }

@@ -124,8 +124,12 @@ impl Network {
 }
 
 /// The group on a link.
-fn group((index, is_v6): Link) -> SocketAddr {
-    if is_v6 { SocketAddrV6::new(GROUP_V6, PORT, 0, index).into() } else { (GROUP_V4, PORT).into() }
+fn group(link: Link) -> SocketAddr {
+    if link.is_v6 {
+        SocketAddrV6::new(GROUP_V6, PORT, 0, link.index).into()
+    } else {
+        (GROUP_V4, PORT).into()
+    }
 }
 
 /// The places for sockets.
@@ -136,20 +140,17 @@ fn places() -> io::Result<BTreeMap<Link, Place>> {
             continue;
         };
         // The first address of an interface is what it sends from.
-        match interface.ip() {
-            IpAddr::V4(ip) => {
-                places.entry((index, false)).or_insert(Place { v4: Some(ip), is_loopback });
-            }
-            IpAddr::V6(_) => {
-                places.entry((index, true)).or_insert(Place { v4: None, is_loopback });
-            }
-        }
+        let (is_v6, v4) = match interface.ip() {
+            IpAddr::V4(ip) => (false, Some(ip)),
+            IpAddr::V6(_) => (true, None),
+        };
+        places.entry(Link { index, is_v6 }).or_insert(Place { v4, is_loopback });
     }
     Ok(places)
 }
 
 fn open(link: Link, place: Place) -> io::Result<UdpSocket> {
-    let (index, is_v6) = link;
+    let Link { index, is_v6 } = link;
     let domain = if is_v6 { Domain::IPV6 } else { Domain::IPV4 };
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
     // Other programs of this host use the port as well, such as Avahi. Not SO_REUSEPORT on Linux:
@@ -201,6 +202,10 @@ fn bind_to(link: Link) -> SocketAddr {
 
 /// Other systems allow addresses of the host only.
 #[cfg(not(unix))]
-fn bind_to((_, is_v6): Link) -> SocketAddr {
-    if is_v6 { (Ipv6Addr::UNSPECIFIED, PORT).into() } else { (Ipv4Addr::UNSPECIFIED, PORT).into() }
+fn bind_to(link: Link) -> SocketAddr {
+    if link.is_v6 {
+        (Ipv6Addr::UNSPECIFIED, PORT).into()
+    } else {
+        (Ipv4Addr::UNSPECIFIED, PORT).into()
+    }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::announcement::{Announcement, Proof};
 use crate::message::{MESSAGE_MAX, Message};
-use crate::{ADDRESSES_MAX, Announcer, Finder};
+use crate::{ADDRESSES_MAX, Announcer, Finder, Link};
 use manypath_trust::Fingerprint;
 
 /// Gives arbitrary bytes as a message to a receiver and a sender. What is read reads the same when
@@ -33,7 +33,7 @@ pub fn fuzz_message(bytes: &[u8], now: Instant) {
         assert_eq!(again.found().same, std::slice::from_ref(announcement));
     }
     let key = Fingerprint::of(b"");
-    let link = (1, false);
+    let link = Link { index: 1, is_v6: false };
     let mut announcer = Announcer::new(Announcement {
         name: found
             .same

@@ -57,11 +57,11 @@ pub(crate) async fn sample(questions: &[Question]) -> Samples {
 async fn ask_rounds(asker: platform::Asker, questions: &[Question], samples: &mut Samples) {
     let asker = Arc::new(asker);
     for round in 0..ROUNDS_MAX {
-        for &question in wanted(questions, samples, round).iter() {
+        for &(local, address) in wanted(questions, samples, round).iter() {
             let asker = Arc::clone(&asker);
-            let asking = tokio::task::spawn_blocking(move || asker.ask(question));
+            let asking = tokio::task::spawn_blocking(move || asker.ask(local, address));
             if let Ok(Ok(Some(id))) = asking.await {
-                samples.push((question.1, id));
+                samples.push((address, id));
             }
         }
         if wanted(questions, samples, round + 1).is_empty() {
@@ -109,8 +109,7 @@ pub(crate) fn within_bounds(
 #[cfg(not(target_os = "linux"))]
 mod platform {
     use std::io;
-
-    use super::Question;
+    use std::net::Ipv4Addr;
 
     #[derive(Debug)]
     pub(super) struct Asker;
@@ -120,7 +119,7 @@ mod platform {
             Err(io::ErrorKind::Unsupported.into())
         }
 
-        pub(super) fn ask(&self, _: Question) -> io::Result<Option<u16>> {
+        pub(super) fn ask(&self, _: Ipv4Addr, _: Ipv4Addr) -> io::Result<Option<u16>> {
             Err(io::ErrorKind::Unsupported.into())
         }
     }

@@ -121,8 +121,8 @@ impl Prober {
                 // Tags are ours to choose; only an answer to this very probe carries this one.
                 let Ok(tag) = getrandom::u32() else { continue };
                 let tag = tag.max(1);
-                let way = (path.local, path.remote);
-                self.send(way, probe::init(tag, options.sctp_port, 0)).await;
+                let init = probe::init(tag, options.sctp_port, 0);
+                self.send(path.local, path.remote, init).await;
                 on_their_way.insert(tag, (index, self.clock.now()));
             }
             let last = round + 1 == options.count;
@@ -145,8 +145,8 @@ impl Prober {
     /// do not, and no longer than `wait`. The routes are in the relays' [status](Self::relays).
     pub async fn trace_relays(&mut self, wait: Duration) {
         let now = self.clock.now();
-        for &way in &self.open {
-            self.relays.trace(now, way);
+        for &(relayed, peer) in &self.open {
+            self.relays.trace(now, relayed, peer);
         }
         let until = now + wait;
         let is_missing = |prober: &Prober| {
@@ -253,7 +253,7 @@ impl Prober {
         }
     }
 
-    async fn send(&mut self, (local, remote): Way, bytes: Vec<u8>) {
+    async fn send(&mut self, local: SocketAddr, remote: SocketAddr, bytes: Vec<u8>) {
         let transmit = Transmit::new(local, remote, bytes.len());
         let mut probe = Outgoing::new(transmit, bytes);
         if self.relays.wrap(self.clock.now(), &mut probe) {

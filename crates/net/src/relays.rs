@@ -206,7 +206,7 @@ impl Relays {
 
     /// Asks a relay for the route of a way from it to the peer. It is in the relay's status some
     /// seconds later.
-    pub fn trace(&mut self, now: Instant, (relayed, peer): Way) {
+    pub fn trace(&mut self, now: Instant, relayed: SocketAddr, peer: SocketAddr) {
         let link = self.links.iter_mut().find(|link| link.relayed == Some(relayed));
         if let Some(link) = link {
             link.client.trace(now, peer);

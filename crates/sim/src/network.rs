@@ -37,6 +37,7 @@ use moments::Moments;
 pub(crate) use moments::{Concerned, Moment};
 pub(crate) use path::Path;
 pub use path::PathDrops;
+pub(crate) use route::PathDirection;
 use route::Route;
 pub use route::RouteSpec;
 

@@ -8,7 +8,7 @@ use manypath_proto::Instant;
 use crate::ids::{End, LinkId, NodeId};
 use crate::ledger::tsns;
 use crate::link::LinkStats;
-use crate::network::{Network, Path, PathDrops, RouteSpec};
+use crate::network::{Network, Path, PathDirection, PathDrops, RouteSpec};
 use crate::schedule::Change;
 use crate::spec::{LinkChange, Loss, PathSpec, Rate};
 
@@ -64,11 +64,12 @@ impl Network {
             to: near,
         };
         reverse.reverse();
-        let routes = (self.add_route(there), self.add_route(back));
+        let (away, home) = (self.add_route(there), self.add_route(back));
         let number = self.paths.len();
         let (forward_drops, reverse_drops) = Default::default();
+        let routes = (away, home);
         self.paths.push(Path { forward, reverse, routes, forward_drops, reverse_drops });
-        self.mark_routes(number, routes);
+        self.mark_routes(number, away, home);
         number
     }
 
@@ -93,9 +94,10 @@ impl Network {
     }
 
     /// Counts a drop to the path of its route.
-    pub(crate) fn count_drop(&mut self, (number, forward): (usize, bool), packet: &[u8]) {
-        let path = &mut self.paths[number];
-        let drops = if forward { &mut path.forward_drops } else { &mut path.reverse_drops };
+    pub(crate) fn count_drop(&mut self, direction: PathDirection, packet: &[u8]) {
+        let path = &mut self.paths[direction.path];
+        let drops =
+            if direction.is_forward { &mut path.forward_drops } else { &mut path.reverse_drops };
         drops.packets += 1;
         drops.data_chunks += tsns(packet).count() as u64;
     }
@@ -126,9 +128,9 @@ impl Network {
 
     pub(crate) fn rebind_path(&mut self, number: usize, public: SocketAddr) {
         let (forward, reverse) = self.paths[number].routes;
-        let routes = self.rebind(forward, reverse, public);
-        self.paths[number].routes = routes;
-        self.mark_routes(number, routes);
+        let (forward, reverse) = self.rebind(forward, reverse, public);
+        self.paths[number].routes = (forward, reverse);
+        self.mark_routes(number, forward, reverse);
     }
 }
 

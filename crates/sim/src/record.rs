@@ -34,7 +34,8 @@ impl<W: Write> RunRecord<W> {
         node: NodeId,
         config: &Config,
         is_protected: bool,
-        (begin, content_bytes): (Instant, Option<u64>),
+        begin: Instant,
+        content_bytes: Option<u64>,
         out: W,
     ) -> RunRecord<W> {
         let header_bytes =

@@ -182,16 +182,19 @@ impl Tracer {
         Ok(())
     }
 
-    /// Records what that host sends, if a record is wanted: content of that size, from then on.
+    /// Records what that host sends from `begin` on, if a record is wanted. The content has
+    /// `content_bytes`, if it has an end.
     pub(crate) fn record_sender(
         &mut self,
         node: NodeId,
         config: &Config,
         is_protected: bool,
-        content: (Instant, Option<u64>),
+        begin: Instant,
+        content_bytes: Option<u64>,
     ) {
         if let Some(out) = self.record_to.take() {
-            self.record = Some(RunRecord::new(node, config, is_protected, content, out));
+            let record = RunRecord::new(node, config, is_protected, begin, content_bytes, out);
+            self.record = Some(record);
         }
     }
 
@@ -338,7 +341,7 @@ fn summary(
     packet: &Bytes,
     opened: Option<&Bytes>,
 ) -> PacketSummary {
-    let summary = PacketSummary::of(id, path, ends, packet);
+    let summary = PacketSummary::of(id, path, ends.0, ends.1, packet);
     match opened {
         Some(opened) => summary.with_opened(opened),
         None => summary,

@@ -321,7 +321,8 @@ impl PacketSummary {
     pub fn of(
         packet: u64,
         path: Option<u16>,
-        (local, remote): (SocketAddr, SocketAddr),
+        local: SocketAddr,
+        remote: SocketAddr,
         sctp: &Bytes,
     ) -> PacketSummary {
         PacketSummary {

@@ -233,9 +233,9 @@ impl<W: Write> Capture<W> {
     fn write(&mut self, waiting: &Waiting) -> io::Result<()> {
         let interface_id = self.interface(waiting.ends)?;
         let (local, remote) = waiting.ends;
-        let ends = if waiting.is_sent { (local, remote) } else { (remote, local) };
+        let (source, destination) = if waiting.is_sent { (local, remote) } else { (remote, local) };
         self.packet.clear();
-        put_packet(&mut self.packet, self.encapsulation, ends, &waiting.sctp)?;
+        put_packet(&mut self.packet, self.encapsulation, source, destination, &waiting.sctp)?;
         let direction = if waiting.is_sent { OUTBOUND } else { INBOUND };
         let mut options = vec![EnhancedPacketOption::Flags(direction)];
         for comment in [waiting.comment.as_deref(), waiting.note].into_iter().flatten() {
@@ -269,7 +269,8 @@ impl<W: Write> fmt::Debug for Capture<W> {
 fn put_packet(
     out: &mut Vec<u8>,
     encapsulation: Encapsulation,
-    (source, destination): Ends,
+    source: SocketAddr,
+    destination: SocketAddr,
     sctp: &[u8],
 ) -> io::Result<()> {
     let mut sctp = Cow::Borrowed(sctp);

@@ -66,7 +66,8 @@ fn ends() -> (SocketAddr, SocketAddr) {
 /// One of each.
 fn all_events() -> Vec<Event> {
     let (path, bytes, total_bytes) = (2, 1452, 2904);
-    let packet = PacketSummary::of(12, Some(1), ends(), &all_chunks());
+    let (local, remote) = ends();
+    let packet = PacketSummary::of(12, Some(1), local, remote, &all_chunks());
     vec![
         Event::Run {
             schema: SCHEMA_VERSION,

@@ -42,7 +42,8 @@ fn checksum(on: bool) -> Checksum {
 const SHAPES: [(usize, usize); 2] = [(1, 1400), (12, 100)];
 
 #[divan::bench(args = SHAPES, consts = [true, false])]
-fn encode_data<const CHECKSUM: bool>(bencher: Bencher<'_, '_>, (chunks, len): (usize, usize)) {
+fn encode_data<const CHECKSUM: bool>(bencher: Bencher<'_, '_>, shape: (usize, usize)) {
+    let (chunks, len) = shape;
     let payload = vec![7u8; len];
     let mut out = Vec::with_capacity(2048);
     bencher.counter(BytesCount::new(chunks * len)).bench_local(|| {
@@ -53,7 +54,8 @@ fn encode_data<const CHECKSUM: bool>(bencher: Bencher<'_, '_>, (chunks, len): (u
 }
 
 #[divan::bench(args = SHAPES, consts = [true, false])]
-fn decode_data<const CHECKSUM: bool>(bencher: Bencher<'_, '_>, (chunks, len): (usize, usize)) {
+fn decode_data<const CHECKSUM: bool>(bencher: Bencher<'_, '_>, shape: (usize, usize)) {
+    let (chunks, len) = shape;
     let mut out = Vec::new();
     put_data(&mut out, chunks, &vec![7u8; len], true);
     let bytes = Bytes::from(out);

@@ -63,7 +63,7 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
     let _metrics = serve_metrics(&args.metrics, &live).await?;
     let mut named = Named::look_up(peers, &screen);
     let mut known = relay.relays();
-    let mut before = relay.stats();
+    let mut before = Counters::of(&relay);
     let mut news = tokio::time::interval(NEWS);
     news.reset();
     let mut ticks = tokio::time::interval(COUNT);
@@ -79,9 +79,9 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
                 *now.lock().unwrap_or_else(PoisonError::into_inner) = Seen::of(&relay);
             }
             _ = news.tick() => {
-                let now = relay.stats();
+                let now = Counters::of(&relay);
                 if now != before {
-                    screen.line(&text(now));
+                    screen.line(&now.text());
                     peers::text(&relay.relays()).iter().for_each(|line| screen.line(line));
                 }
                 before = now;
@@ -91,27 +91,35 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
     }
     // What clients said last, such as that they are done, may be waiting.
     let _ = tokio::time::timeout(LAST_WORDS, relay.run()).await;
-    let end = relay.stats();
+    let end = Counters::of(&relay);
     if args.report.json {
-        return output::print(&format!("{}\n", json("stopped", end)));
+        return output::print(&format!("{}\n", end.json("stopped")));
     }
-    screen.line(&text(end));
+    screen.line(&end.text());
     Ok(())
 }
 
 /// The figures of a relay at one time.
 struct Seen {
-    counters: (ServerStats, usize),
+    counters: Counters,
     relays: Vec<MeshRelay>,
+}
+
+/// The counters of a relay.
+#[derive(Copy, Clone, PartialEq)]
+struct Counters {
+    stats: ServerStats,
+    /// Allocations now.
+    allocations: usize,
 }
 
 impl Seen {
     fn of(relay: &RelayServer) -> Seen {
-        Seen { counters: relay.stats(), relays: relay.relays() }
+        Seen { counters: Counters::of(relay), relays: relay.relays() }
     }
 
     fn stats(&self) -> Vec<Stat> {
-        stats(self.counters).into_iter().chain(peers::stats(&self.relays)).collect()
+        self.counters.metrics().into_iter().chain(peers::stats(&self.relays)).collect()
     }
 }
 
@@ -271,62 +279,76 @@ fn show_qr(args: &RelayArgs, words: Option<&[String]>, screen: &Screen) -> Resul
     }
 }
 
-/// The counters as metrics.
-fn stats((stats, allocations): (ServerStats, usize)) -> Vec<Stat> {
-    let counter = |name, help, value: u64| Stat {
-        name,
-        help,
-        kind: StatKind::Counter,
-        label: None,
-        value: value as f64,
-    };
-    vec![
-        Stat {
-            name: "relay_allocations",
-            help: "Allocations of the relay now.",
-            kind: StatKind::Gauge,
+impl Counters {
+    fn of(relay: &RelayServer) -> Counters {
+        let (stats, allocations) = relay.stats();
+        Counters { stats, allocations }
+    }
+
+    /// The counters as metrics.
+    fn metrics(&self) -> Vec<Stat> {
+        let Counters { stats, allocations } = self;
+        let counter = |name, help, value: u64| Stat {
+            name,
+            help,
+            kind: StatKind::Counter,
             label: None,
-            value: allocations as f64,
-        },
-        counter("relay_allocated_total", "Allocations so far.", stats.allocated),
-        counter("relay_expired_total", "Allocations that expired.", stats.expired),
-        counter("relay_refused_requests_total", "Requests that were refused.", stats.refused),
-        counter(
-            "relay_ignored_datagrams_total",
-            "Datagrams that made no sense, and were ignored.",
-            stats.garbage,
-        ),
-        counter("relay_forwarded_bytes_total", "Bytes forwarded, in both directions.", stats.bytes),
-        counter(
-            "relay_over_rate_packets_total",
-            "Packets that were dropped because they were above a rate.",
+            value: value as f64,
+        };
+        vec![
+            Stat {
+                name: "relay_allocations",
+                help: "Allocations of the relay now.",
+                kind: StatKind::Gauge,
+                label: None,
+                value: *allocations as f64,
+            },
+            counter("relay_allocated_total", "Allocations so far.", stats.allocated),
+            counter("relay_expired_total", "Allocations that expired.", stats.expired),
+            counter("relay_refused_requests_total", "Requests that were refused.", stats.refused),
+            counter(
+                "relay_ignored_datagrams_total",
+                "Datagrams that made no sense, and were ignored.",
+                stats.garbage,
+            ),
+            counter(
+                "relay_forwarded_bytes_total",
+                "Bytes forwarded, in both directions.",
+                stats.bytes,
+            ),
+            counter(
+                "relay_over_rate_packets_total",
+                "Packets that were dropped because they were above a rate.",
+                stats.over_rate,
+            ),
+        ]
+    }
+
+    fn text(&self) -> String {
+        let Counters { stats, allocations } = self;
+        format!(
+            "{allocations} allocation(s) now, {} so far, {} expired; {} forwarded, {} packets above a rate; \
+             {} requests refused, {} datagrams ignored",
+            stats.allocated,
+            stats.expired,
+            size(stats.bytes),
             stats.over_rate,
-        ),
-    ]
-}
+            stats.refused,
+            stats.garbage
+        )
+    }
 
-fn text((stats, allocations): (ServerStats, usize)) -> String {
-    format!(
-        "{allocations} allocation(s) now, {} so far, {} expired; {} forwarded, {} packets above a rate; \
-         {} requests refused, {} datagrams ignored",
-        stats.allocated,
-        stats.expired,
-        size(stats.bytes),
-        stats.over_rate,
-        stats.refused,
-        stats.garbage
-    )
-}
-
-fn json(event: &str, (stats, allocations): (ServerStats, usize)) -> serde_json::Value {
-    json!({
-        "event": event,
-        "allocations": allocations,
-        "allocated": stats.allocated,
-        "expired": stats.expired,
-        "refused": stats.refused,
-        "garbage": stats.garbage,
-        "bytes": stats.bytes,
-        "over_rate": stats.over_rate,
-    })
+    fn json(&self, event: &str) -> serde_json::Value {
+        let Counters { stats, allocations } = self;
+        json!({
+            "event": event,
+            "allocations": allocations,
+            "allocated": stats.allocated,
+            "expired": stats.expired,
+            "refused": stats.refused,
+            "garbage": stats.garbage,
+            "bytes": stats.bytes,
+            "over_rate": stats.over_rate,
+        })
+    }
 }

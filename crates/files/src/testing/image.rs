@@ -22,6 +22,14 @@ pub(super) enum Node {
 
 pub(super) type Names = BTreeMap<OsString, usize>;
 
+/// A name in a directory, taken or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The number of the directory.
+    pub(super) dir: usize,
+    pub(super) name: OsString,
+}
+
 /// A change of a directory that is not durable yet.
 #[derive(Clone, Debug)]
 pub(super) struct NameChange {
@@ -96,32 +104,28 @@ impl State {
         self.find(path).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The directory of `path` and its name there.
-    pub(super) fn place(&self, path: &Path) -> io::Result<(usize, OsString)> {
+    /// The place that `path` names.
+    pub(super) fn place(&self, path: &Path) -> io::Result<Place> {
         let dir = self.existing(path.parent().unwrap_or(Path::new("/")))?;
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         match &self.nodes[dir] {
-            Node::Directory { .. } => Ok((dir, name.to_owned())),
+            Node::Directory { .. } => Ok(Place { dir, name: name.to_owned() }),
             Node::File { .. } => Err(io::ErrorKind::NotADirectory.into()),
         }
     }
 
-    /// The directory of `path` and its name there, which something new is to have.
-    pub(super) fn new_place(&self, path: &Path) -> io::Result<(usize, OsString)> {
-        let (dir, name) = self.place(path)?;
-        if name.to_string_lossy().contains(|c| self.faults.refused_characters.contains(c)) {
+    /// The place that `path` names, for something new.
+    pub(super) fn new_place(&self, path: &Path) -> io::Result<Place> {
+        let place = self.place(path)?;
+        if place.name.to_string_lossy().contains(|c| self.faults.refused_characters.contains(c)) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "invalid argument"));
         }
-        Ok((dir, name))
+        Ok(place)
     }
 
     /// Gives or takes a name; the number of the change.
-    pub(super) fn change(
-        &mut self,
-        (dir, name): (usize, OsString),
-        node: Option<usize>,
-        after: Option<u64>,
-    ) -> u64 {
+    pub(super) fn change(&mut self, place: Place, node: Option<usize>, after: Option<u64>) -> u64 {
+        let Place { dir, name } = place;
         if let Node::Directory { seen, .. } = &mut self.nodes[dir] {
             match node {
                 Some(node) => drop(seen.insert(name.clone(), node)),
@@ -134,8 +138,9 @@ impl State {
         number
     }
 
-    pub(super) fn is_taken(&self, (dir, name): &(usize, OsString)) -> bool {
-        matches!(&self.nodes[*dir], Node::Directory { seen, .. } if seen.contains_key(name))
+    pub(super) fn is_taken(&self, place: &Place) -> bool {
+        let dir = &self.nodes[place.dir];
+        matches!(dir, Node::Directory { seen, .. } if seen.contains_key(&place.name))
     }
 
     pub(super) fn has_name(&self, number: usize) -> bool {
@@ -185,7 +190,7 @@ impl State {
         // Names: those up to some moment, or any, but each of one name after the one before.
         let changes = std::mem::take(&mut self.names);
         let reached = self.rng.below(changes.len() as u64 + 1) as usize;
-        let mut lost: Vec<(usize, OsString)> = Vec::new();
+        let mut lost: Vec<Place> = Vec::new();
         let mut kept_numbers = Vec::new();
         for (i, change) in changes.iter().enumerate() {
             let place = (change.dir, change.name.clone());

@@ -131,8 +131,10 @@ impl Handshake {
             Role::Client => Direction::Client,
             Role::Server => Direction::Server,
         };
-        let parameters = (&agreement.client_parameter[..], &agreement.server_parameter[..]);
-        let context = |kind| exporter_context(direction, KeyRole::Primary, kind, parameters);
+        let Agreement { client_parameter, server_parameter, .. } = agreement;
+        let context = |kind| {
+            exporter_context(direction, KeyRole::Primary, kind, client_parameter, server_parameter)
+        };
         let export = |kind, len| self.export(vec![0; len], EXPORTER_LABEL, &context(kind));
         Ok(KeyMaterial {
             key: export(KeyKind::Key, suite.key_len())?,

@@ -1,13 +1,13 @@
 //! Asks one address at a time, and reads the answer from a raw ICMP socket.
 
 use std::io::{self, Read};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Question, answer};
+use super::answer;
 use crate::clock::Clock;
 use crate::traceroute::PORT;
 
@@ -36,7 +36,7 @@ impl Asker {
 
     /// Sends a UDP packet to the address; the identification of the answer that comes from there
     /// within 200 ms. Blocks. One that echoes our packet's identification counts as none.
-    pub(super) fn ask(&self, (local, address): Question) -> io::Result<Option<u16>> {
+    pub(super) fn ask(&self, local: Ipv4Addr, address: Ipv4Addr) -> io::Result<Option<u16>> {
         let udp = UdpSocket::bind((local, 0))?;
         let port = PORT + self.asked.fetch_add(1, Ordering::Relaxed) % PORTS;
         let ports = (udp.local_addr()?.port(), port);

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Network, Route};
+use super::{Network, PathDirection, Route};
 use crate::ids::{End, NodeId, RouteId};
 
 /// An address that a node lost or got. Its driver tells the node; nobody tells the others.
@@ -87,8 +87,8 @@ impl Network {
             }
             let seen_ends = (spec.destination, spec.source);
             self.routes.push(Route { spec, seen_ends, is_mapped, is_blank: false, path });
-            if let Some((path, forward)) = path {
-                self.paths[path].set_route(forward, id);
+            if let Some(PathDirection { path, is_forward }) = path {
+                self.paths[path].set_route(is_forward, id);
             }
         }
         remotes.reverse();

@@ -28,6 +28,15 @@ pub(super) struct Route {
     pub(super) is_mapped: bool,
     /// Its packets are cross-traffic, of which only the size counts, and end on the last link.
     pub(super) is_blank: bool,
-    /// The number of the path it belongs to, and whether it leads forward.
-    pub(super) path: Option<(usize, bool)>,
+    /// The direction of a path that it is.
+    pub(super) path: Option<PathDirection>,
+}
+
+/// A direction of a path.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct PathDirection {
+    /// The number of the path.
+    pub(crate) path: usize,
+    /// True away from the near end.
+    pub(crate) is_forward: bool,
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::Network;
 use super::path::PathDrops;
-use super::route::{Route, RouteSpec};
+use super::route::{PathDirection, Route, RouteSpec};
 use crate::ids::{LinkId, NodeId, RouteId};
 
 impl Network {
@@ -57,7 +57,7 @@ impl Network {
 
     /// The number of the path that a route belongs to, if any.
     pub fn route_path(&self, route: RouteId) -> Option<usize> {
-        self.routes[route.0 as usize].path.map(|(path, _)| path)
+        self.routes[route.0 as usize].path.map(|direction| direction.path)
     }
 
     /// The destination and source of a route's packets as the receiving node sees them. Behind a
@@ -95,9 +95,9 @@ impl Network {
         remote: SocketAddr,
     ) -> Option<(usize, PathDrops)> {
         let route = self.find_route(node, &local, &remote)?;
-        let (number, forward) = self.routes[route.0 as usize].path?;
+        let PathDirection { path: number, is_forward } = self.routes[route.0 as usize].path?;
         let path = &self.paths[number];
-        Some((number, if forward { path.forward_drops } else { path.reverse_drops }))
+        Some((number, if is_forward { path.forward_drops } else { path.reverse_drops }))
     }
 
     #[inline]
@@ -112,8 +112,8 @@ impl Network {
         found.map(|&(.., route)| route)
     }
 
-    pub(crate) fn mark_routes(&mut self, path: usize, (forward, reverse): (RouteId, RouteId)) {
-        self.routes[forward.0 as usize].path = Some((path, true));
-        self.routes[reverse.0 as usize].path = Some((path, false));
+    pub(crate) fn mark_routes(&mut self, path: usize, forward: RouteId, reverse: RouteId) {
+        self.routes[forward.0 as usize].path = Some(PathDirection { path, is_forward: true });
+        self.routes[reverse.0 as usize].path = Some(PathDirection { path, is_forward: false });
     }
 }

@@ -189,7 +189,7 @@ impl<'s> Run<'s> {
         for (number, flow) in scenario.flows.iter().enumerate() {
             run.first_of.push(run.flows.len());
             for copy in 1..=flow.copies {
-                run.add_flow((number, copy), flow, options);
+                run.add_flow(number, copy, flow, options);
             }
         }
         run.groups = Groups::of(scenario, &run.first_of);
@@ -221,7 +221,7 @@ impl<'s> Run<'s> {
         run
     }
 
-    fn add_flow(&mut self, (model, copy): (usize, usize), flow: &FlowModel, options: &RunOptions) {
+    fn add_flow(&mut self, model: usize, copy: usize, flow: &FlowModel, options: &RunOptions) {
         let paths = flow.paths.iter().map(|path| self.wiring.path(&path.crossings));
         let name = flow.name_of(copy);
         let delay = if flow.spread.is_zero() {
@@ -302,8 +302,9 @@ impl<'s> Run<'s> {
             // What comes before the most is a greeting.
             let content = model.transfers.iter().max_by_key(|transfer| transfer.bytes);
             let begin = content.map(|transfer| transfer.start).unwrap_or_default();
-            let begin = (Instant::ZERO + begin, content.and_then(|transfer| transfer.bytes));
-            tracer.record_sender(host.node(), host.config(), scenario.is_protected, begin);
+            let bytes = content.and_then(|transfer| transfer.bytes);
+            let (config, is_protected) = (host.config(), scenario.is_protected);
+            tracer.record_sender(host.node(), config, is_protected, Instant::ZERO + begin, bytes);
         }
         self.world.net.set_observer(Box::new(tracer));
         Ok(())

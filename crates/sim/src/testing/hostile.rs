@@ -9,7 +9,7 @@
 //! use manypath_sim::{Pair, PathSpec, secs};
 //!
 //! let pair = Pair::one_path("cmt-pf").profile("fast").lean().start();
-//! let flood = Flood::new(FloodOf::Heartbeats, (secs(1), secs(2)), 10_000);
+//! let flood = Flood::new(FloodOf::Heartbeats, secs(1)..secs(2), 10_000);
 //! let mut stage = Stage::new(pair, &PathSpec::new().rate_mbps(100.0), flood);
 //! stage.pair.a.send_file(1_000_000);
 //! stage.run_until(secs(3));
@@ -18,6 +18,7 @@
 //! ```
 
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use bytes::Bytes;
 use manypath_proto::Instant;
@@ -358,10 +359,10 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// A flood of `of` from `from` to `until`, `rate` packets a second.
-    pub fn new(of: FloodOf, (from, until): (Instant, Instant), rate: u32) -> Flood {
+    /// A flood of `of` during `span`, `rate` packets a second.
+    pub fn new(of: FloodOf, span: Range<Instant>, rate: u32) -> Flood {
         let every = std::time::Duration::from_secs(1) / rate.max(1);
-        Flood { of, next: from, until, every, sent: 0, answers: 0, answer_bytes: 0 }
+        Flood { of, next: span.start, until: span.end, every, sent: 0, answers: 0, answer_bytes: 0 }
     }
 }
 

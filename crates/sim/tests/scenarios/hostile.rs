@@ -174,7 +174,7 @@ fn loopback_and_link_local_addresses_of_a_list_from_elsewhere_are_ignored() {
 /// A transfer, and a client that associates, beside a flood of 100,000 packets a second. Returns
 /// the bytes delivered, when the transfer began, and what came back.
 fn beside(flood: Option<FloodOf>) -> (u64, Option<Instant>, Flood) {
-    let span = if flood.is_some() { (secs(0), secs(2)) } else { (secs(9), secs(9)) };
+    let span = if flood.is_some() { secs(0)..secs(2) } else { secs(9)..secs(9) };
     let script = Flood::new(flood.unwrap_or(FloodOf::Junk), span, 100_000);
     let mut pair = honest().start();
     pair.a.start_at(millis(500)); // in the midst of it
