@@ -25,9 +25,12 @@ fn main() {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     let is_debug = env::var("PROFILE").is_ok_and(|profile| profile == "debug");
     let told = env::var(VARIABLE).ok().and_then(|text| word(&text));
-    let commit = told.or_else(|| match is_debug {
-        true => Some("not looked up (debug build)".to_owned()),
-        false => packaged().or_else(checked_out),
+    let commit = told.or_else(|| {
+        if is_debug {
+            Some("not looked up (debug build)".to_owned())
+        } else {
+            packaged().or_else(checked_out)
+        }
     });
     println!("cargo::rustc-env={VARIABLE}={}", commit.as_deref().unwrap_or("unknown"));
     println!("cargo::rustc-env=MANYPATH_TARGET={}", env::var("TARGET").unwrap_or_default());

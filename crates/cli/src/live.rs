@@ -123,12 +123,11 @@ fn cannot_serve(option: &str, address: SocketAddr, error: &std::io::Error) -> Fa
 
 /// An error unless there is a terminal to draw on and to take keys from.
 pub(crate) fn check_terminal(what: &str) -> Result<()> {
-    match std::io::stderr().is_terminal() && std::io::stdin().is_terminal() {
-        true => Ok(()),
-        false => {
-            let message = format!("{what} needs a terminal for standard input and standard error");
-            Err(Failure::usage(message).hint("--web shows the same in a browser"))
-        }
+    if std::io::stderr().is_terminal() && std::io::stdin().is_terminal() {
+        Ok(())
+    } else {
+        let message = format!("{what} needs a terminal for standard input and standard error");
+        Err(Failure::usage(message).hint("--web shows the same in a browser"))
     }
 }
 

@@ -226,9 +226,10 @@ pub(crate) fn shown(text: &str) -> String {
 /// `text` as lines for standard error, in the columns of its terminal if it is one.
 pub(crate) fn fitted(text: &str) -> String {
     let text = shown(text);
-    match std::io::stderr().is_terminal() {
-        true => layout::wrapped(&text, layout::columns(), INDENT),
-        false => text,
+    if std::io::stderr().is_terminal() {
+        layout::wrapped(&text, layout::columns(), INDENT)
+    } else {
+        text
     }
 }
 

@@ -30,10 +30,14 @@ fn experiments() -> BTreeSet<String> {
 fn the_page_of_mechanisms_names_files_and_experiments_that_exist() {
     let page = std::fs::read_to_string(root().join("docs/where.md")).expect("the page");
     let experiments = experiments();
-    let exists = |word: &str| match word.ends_with(".rs") {
-        true if word.starts_with("crates/") => root().join(word).exists(),
-        true => root().join("crates/proto/src").join(word).exists(),
-        false => experiments.contains(word),
+    let exists = |word: &str| {
+        if !word.ends_with(".rs") {
+            experiments.contains(word)
+        } else if word.starts_with("crates/") {
+            root().join(word).exists()
+        } else {
+            root().join("crates/proto/src").join(word).exists()
+        }
     };
     let wrong: BTreeSet<_> = quoted(&page).into_iter().filter(|word| !exists(word)).collect();
     assert!(wrong.is_empty(), "neither a file nor an experiment: {wrong:?}");

@@ -29,9 +29,10 @@ fn of_paths(result: &TransferResult, figure: impl Fn(&PathResult) -> u64) -> Str
 
 fn cells(params: &[(String, String)], result: &TransferResult) -> Vec<String> {
     let mut cells: Vec<String> = params.iter().map(|(_, value)| value.clone()).collect();
-    let time = match result.completed {
-        true => format!("{:.3}", result.transfer_time_s),
-        false => "never".to_owned(),
+    let time = if result.completed {
+        format!("{:.3}", result.transfer_time_s)
+    } else {
+        "never".to_owned()
     };
     cells.extend([
         result.seed.to_string(),

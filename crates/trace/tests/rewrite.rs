@@ -59,14 +59,16 @@ fn rewrite(capture: &[u8]) -> (Vec<u8>, Result<Rewritten, RewriteError>) {
 
 /// An IP packet with this SCTP packet in it.
 fn ip(is_v6: bool, is_udp: bool, sctp: &[u8]) -> Vec<u8> {
-    let builder = match is_v6 {
-        true => PacketBuilder::ipv6([0x20; 16], [0x30; 16], 64),
-        false => PacketBuilder::ipv4([192, 0, 2, 1], [198, 51, 100, 7], 64),
+    let builder = if is_v6 {
+        PacketBuilder::ipv6([0x20; 16], [0x30; 16], 64)
+    } else {
+        PacketBuilder::ipv4([192, 0, 2, 1], [198, 51, 100, 7], 64)
     };
     let mut out = Vec::new();
-    match is_udp {
-        true => builder.udp(40_000, 9899).write(&mut out, sctp).unwrap(),
-        false => builder.write(&mut out, IpNumber::SCTP, sctp).unwrap(),
+    if is_udp {
+        builder.udp(40_000, 9899).write(&mut out, sctp).unwrap();
+    } else {
+        builder.write(&mut out, IpNumber::SCTP, sctp).unwrap();
     }
     out
 }
@@ -295,10 +297,7 @@ fn an_absent_udp_checksum_stays_absent() {
 
 /// A pcap file by hand: its packets have the time 1000 and 5 units.
 fn pcap(is_big: bool, magic: u32, frames: &[Vec<u8>]) -> Vec<u8> {
-    let order = |number: u32| match is_big {
-        true => number.to_be_bytes(),
-        false => number.to_le_bytes(),
-    };
+    let order = |number: u32| if is_big { number.to_be_bytes() } else { number.to_le_bytes() };
     let version = if is_big { [0, 2, 0, 4] } else { [2, 0, 4, 0] };
     let mut out = [order(magic), version].concat();
     // The upper bits say that frames have a check sequence of 4 bytes.
@@ -416,9 +415,10 @@ proptest! {
         let sealed = protected(TAG, &[3, 0, 0, 8, 1, 2, 3, 4]);
         let frame = |payload: &[u8]| [&before[..], &ip(is_v6, true, payload)].concat();
         let frames = [frame(&sealed), frame(&sealed.repeat(3)), frame(b"plain")];
-        let mut capture = match is_pcapng {
-            true => capture_of(Endianness::Big, link, &frames),
-            false => pcap(true, 0xa1b2_c3d4, &frames),
+        let mut capture = if is_pcapng {
+            capture_of(Endianness::Big, link, &frames)
+        } else {
+            pcap(true, 0xa1b2_c3d4, &frames)
         };
         for (index, value) in changes {
             let index = index.index(capture.len());

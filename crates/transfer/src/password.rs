@@ -159,10 +159,7 @@ impl Secret {
         let digest = |token: &[u8]| -> [u8; 32] { Sha256::digest(token).into() };
         let is_right = bool::from(digest(token).ct_eq(&digest(self.token.secret.as_bytes())));
         attempt.answer(is_right).await;
-        match is_right {
-            true => Ok(()),
-            false => Err(format!("{}: wrong token", reason::NOT_AUTHORISED)),
-        }
+        if is_right { Ok(()) } else { Err(format!("{}: wrong token", reason::NOT_AUTHORISED)) }
     }
 
     /// The receiver's part: answers the sender's first message.

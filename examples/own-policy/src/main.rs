@@ -67,9 +67,10 @@ impl CongestionControl for Gentle {
         if !was_full || ack.in_fast_recovery {
             return window;
         }
-        let growth = match window.cwnd <= window.ssthresh {
-            true => ack.acked_bytes.min(limits.slow_start_increase_max),
-            false => ack.acked_bytes / 100,
+        let growth = if window.cwnd <= window.ssthresh {
+            ack.acked_bytes.min(limits.slow_start_increase_max)
+        } else {
+            ack.acked_bytes / 100
         };
         Window { cwnd: window.cwnd + growth, ..window }
     }

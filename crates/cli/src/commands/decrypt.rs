@@ -28,9 +28,10 @@ pub(crate) fn run(args: &DecryptArgs) -> Result<()> {
     for file in &args.keys {
         learn(&mut opener, file)?;
     }
-    let input: Box<dyn Read> = match args.capture.as_os_str() == STANDARD {
-        true => Box::new(io::stdin()),
-        false => Box::new(File::open(&args.capture).map_err(|e| cannot_read(&args.capture, &e))?),
+    let input: Box<dyn Read> = if args.capture.as_os_str() == STANDARD {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(&args.capture).map_err(|e| cannot_read(&args.capture, &e))?)
     };
     for file in args.keys.iter().chain([&args.capture]) {
         if is_same_file(file, &args.out) {
@@ -39,12 +40,11 @@ pub(crate) fn run(args: &DecryptArgs) -> Result<()> {
         }
     }
     let input = unpacked(input).map_err(|e| cannot_read(&args.capture, &e))?;
-    let output: Box<dyn Write> = match is_to_output {
-        true => {
-            output::reserve();
-            Box::new(io::stdout())
-        }
-        false => Box::new(create(&args.out)?),
+    let output: Box<dyn Write> = if is_to_output {
+        output::reserve();
+        Box::new(io::stdout())
+    } else {
+        Box::new(create(&args.out)?)
     };
     let done = rewrite_capture(input, output, |packet| answer(&mut opener, packet));
     let done = match done {
@@ -168,9 +168,10 @@ fn report(args: &DecryptArgs, done: &Rewritten, is_to_output: bool) -> Result<()
     if done.is_cut_off {
         text += "  the capture ends in the middle of a packet\n";
     }
-    match is_to_output {
-        true => eprint!("{text}"),
-        false => print(&text)?,
+    if is_to_output {
+        eprint!("{text}");
+    } else {
+        print(&text)?;
     }
     Ok(())
 }

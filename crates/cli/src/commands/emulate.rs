@@ -223,9 +223,10 @@ fn report(
     if let Some(path) = &args.report_file {
         write_report(path, &format!("{object}\n"))?;
     }
-    match args.report.json {
-        true => output::print(&format!("{object}\n"))?,
-        false => screen.line(&print::table(&report)),
+    if args.report.json {
+        output::print(&format!("{object}\n"))?;
+    } else {
+        screen.line(&print::table(&report));
     }
     for warning in report.warnings() {
         screen.line(&format!("warning: {warning}"));

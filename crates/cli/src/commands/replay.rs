@@ -129,9 +129,10 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<()> {
     let mut outcomes = outcomes(args, &replay, &record.recording.preset)?;
     let original = outcomes.remove(0);
     let found = Findings { record, network, original, others: outcomes };
-    match args.report.json {
-        true => output::print(&format!("{}\n", object(&found, args)))?,
-        false => output::print(&print::text(&found))?,
+    if args.report.json {
+        output::print(&format!("{}\n", object(&found, args)))?;
+    } else {
+        output::print(&print::text(&found))?;
     }
     for warning in found.warnings() {
         screen.line(&format!("warning: {warning}"));

@@ -96,9 +96,10 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
 async fn look_up(dest: Destination, args: &SendArgs, screen: &Screen) -> Result<Destination> {
     dest.warn_of_file(&args.words.dest, screen);
     via::warn_of_files(&args.via, screen);
-    match args.security.insecure {
-        true => Ok(dest),
-        false => names::look_up(dest, args.security.peer.as_deref(), screen).await,
+    if args.security.insecure {
+        Ok(dest)
+    } else {
+        names::look_up(dest, args.security.peer.as_deref(), screen).await
     }
 }
 

@@ -105,9 +105,10 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     }
     let is_interrupted = cancel.load(Ordering::Relaxed);
     output.finish(args)?;
-    match is_interrupted {
-        true => Err(Failure::failed("interrupted; the results are of the finished runs only")),
-        false => Ok(()),
+    if is_interrupted {
+        Err(Failure::failed("interrupted; the results are of the finished runs only"))
+    } else {
+        Ok(())
     }
 }
 

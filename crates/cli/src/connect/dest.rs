@@ -155,9 +155,10 @@ impl Destination {
             }
         }
         let found = Found::new(addresses, missing);
-        match hosts.iter().all(|(host, _)| host.contains('%')) {
-            true => found.map_err(|failure| failure.hint(INTERFACE_WANTED)),
-            false => found,
+        if hosts.iter().all(|(host, _)| host.contains('%')) {
+            found.map_err(|failure| failure.hint(INTERFACE_WANTED))
+        } else {
+            found
         }
     }
 }

@@ -41,13 +41,15 @@ impl<'a> Sources<'a> {
             let Local { name, proof, .. } = local;
             let wants_certificate = *proof == Proof::Certificate;
             if wants_certificate != has_certificate {
-                let what = match wants_certificate {
-                    true => format!("{name} wants a certificate of its senders"),
-                    false => format!("{name} has a key, not a certificate"),
+                let what = if wants_certificate {
+                    format!("{name} wants a certificate of its senders")
+                } else {
+                    format!("{name} has a key, not a certificate")
                 };
-                return Err(Failure::usage(what).hint(match wants_certificate {
-                    true => "--cert FILE --key FILE --ca FILE",
-                    false => "leave out --cert, --key and --ca",
+                return Err(Failure::usage(what).hint(if wants_certificate {
+                    "--cert FILE --key FILE --ca FILE"
+                } else {
+                    "leave out --cert, --key and --ca"
                 }));
             }
             let has_token = args.token.is_some() || args.token_file.is_some();

@@ -43,9 +43,10 @@ impl Serving {
             return Ok(Serving { security, trust: None });
         }
         let identity = identity(args.identity.as_deref(), screen)?;
-        let peers = match args.allow.is_empty() {
-            true => PeerKeys::Any,
-            false => PeerKeys::Pinned(allowed(&args.allow)?),
+        let peers = if args.allow.is_empty() {
+            PeerKeys::Any
+        } else {
+            PeerKeys::Pinned(allowed(&args.allow)?)
         };
         let keys = TlsKeys::raw_public_keys(&identity, peers);
         let security = logged(keys, key_log(screen)?.as_ref()).into();

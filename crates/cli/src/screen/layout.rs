@@ -43,9 +43,12 @@ pub(crate) fn wrapped(text: &str, columns: usize, indent: usize) -> String {
         .subsequent_indent(&indent)
         .break_words(false)
         .word_splitter(WordSplitter::NoHyphenation);
-    let line = |line: &str| match width(line) > columns {
-        true => textwrap::fill(&with_units(line), &options).replace(GLUE, " "),
-        false => line.to_owned(),
+    let line = |line: &str| {
+        if width(line) > columns {
+            textwrap::fill(&with_units(line), &options).replace(GLUE, " ")
+        } else {
+            line.to_owned()
+        }
     };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }

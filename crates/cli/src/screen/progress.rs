@@ -234,20 +234,14 @@ fn total_text(
     let percent = (done * 100).checked_div(total).unwrap_or(100);
     let begin = format!("{percent:3} %  {} of {}  {}", size(done), size(total), bit_rate(rate));
     let long = format!("{begin}  {elapsed}, {eta}");
-    match layout::width(&long) <= columns {
-        true => long,
-        false => format!("{begin}  {eta}"),
-    }
+    if layout::width(&long) <= columns { long } else { format!("{begin}  {eta}") }
 }
 
 /// The line with the rate of each path, if there are several and there is room for them.
 fn with_paths(text: String, paths: &[Figures], columns: usize) -> String {
     let rates = paths.iter().map(|p| format!("{} {}", p.label, bit_rate(p.bits_per_second)));
     let long = format!("{text}; {}", rates.collect::<Vec<_>>().join(", "));
-    match paths.len() > 1 && layout::width(&long) <= columns {
-        true => long,
-        false => text,
-    }
+    if paths.len() > 1 && layout::width(&long) <= columns { long } else { text }
 }
 
 /// A line for each path, in columns that fit.

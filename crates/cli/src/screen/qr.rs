@@ -60,10 +60,7 @@ impl Picture {
                 (true, true) => '█',
             });
             let blocks: String = blocks.collect();
-            match has_colours {
-                true => format!("{BLACK_ON_WHITE}{blocks}{RESET}"),
-                false => blocks,
-            }
+            if has_colours { format!("{BLACK_ON_WHITE}{blocks}{RESET}") } else { blocks }
         };
         rows.map(line).collect()
     }

@@ -84,10 +84,8 @@ impl<D: Disk> Arriving<D> {
 /// Seconds and nanoseconds since 1970 UTC as the system's time, if that can say it.
 fn time(seconds: i64, nanos: u32) -> Option<SystemTime> {
     let offset = Duration::from_secs(seconds.unsigned_abs());
-    let base = match seconds >= 0 {
-        true => UNIX_EPOCH.checked_add(offset),
-        false => UNIX_EPOCH.checked_sub(offset),
-    };
+    let base =
+        if seconds >= 0 { UNIX_EPOCH.checked_add(offset) } else { UNIX_EPOCH.checked_sub(offset) };
     base?.checked_add(Duration::from_nanos(nanos.into()))
 }
 

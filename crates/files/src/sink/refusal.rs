@@ -15,9 +15,10 @@ pub(super) fn abandoned() -> Refusal {
 
 /// The refusal after an error of creating or naming.
 pub(super) fn create_refusal(error: &io::Error) -> Refusal {
-    match disk_full(error) {
-        true => (Outcome::DiskFull, format!("the receiver's disk is full: {error}")),
-        false => (Outcome::CannotCreate, format!("the receiver cannot create it: {error}")),
+    if disk_full(error) {
+        (Outcome::DiskFull, format!("the receiver's disk is full: {error}"))
+    } else {
+        (Outcome::CannotCreate, format!("the receiver cannot create it: {error}"))
     }
 }
 
@@ -34,9 +35,10 @@ pub(super) fn name_refusal(error: &io::Error, place: &Path) -> Refusal {
 
 /// The refusal after an error of writing.
 pub(super) fn write_refusal(error: &io::Error) -> Refusal {
-    match disk_full(error) {
-        true => (Outcome::DiskFull, format!("the receiver's disk is full: {error}")),
-        false => (Outcome::WriteFailed, format!("the receiver cannot write it: {error}")),
+    if disk_full(error) {
+        (Outcome::DiskFull, format!("the receiver's disk is full: {error}"))
+    } else {
+        (Outcome::WriteFailed, format!("the receiver cannot write it: {error}"))
     }
 }
 

@@ -193,10 +193,11 @@ impl State {
         let mut lost: Vec<Place> = Vec::new();
         let mut kept_numbers = Vec::new();
         for (i, change) in changes.iter().enumerate() {
-            let place = (change.dir, change.name.clone());
-            let keep = match self.faults.ordered_names {
-                true => i < reached,
-                false => self.rng.chance(0.5) && !lost.contains(&place),
+            let place = Place { dir: change.dir, name: change.name.clone() };
+            let keep = if self.faults.ordered_names {
+                i < reached
+            } else {
+                self.rng.chance(0.5) && !lost.contains(&place)
             };
             // A rename is never half done so that the file has no name.
             let keep = keep && change.after.is_none_or(|number| kept_numbers.contains(&number));

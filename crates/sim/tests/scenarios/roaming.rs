@@ -38,10 +38,8 @@ fn pause_after(t: &mut Pair, since: Instant, to_a: bool) -> f64 {
 fn only_path_renumbered(end: End, away: u64, to_a: bool, seed: u64) -> f64 {
     let mut t = fast(Pair::one_path("cmt-pf")).seed(seed).connect();
     t.net.path(0).at(secs(3)).renumber(end, ms(away), None);
-    match to_a {
-        true => t.z.send_file(40 * MIB),
-        false => t.a.send_file(40 * MIB),
-    }
+    let sender = if to_a { &mut t.z } else { &mut t.a };
+    sender.send_file(40 * MIB);
     let pause = pause_after(&mut t, secs(3) + ms(away.max(30)), to_a);
     let result = t.run_to_end(secs(200));
     let received = if to_a { result.a.received_bytes() } else { result.z.received_bytes() };

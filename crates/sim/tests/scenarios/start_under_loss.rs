@@ -165,10 +165,8 @@ fn first_words(client_speaks: bool, outage: Duration) -> Duration {
     t.run_for(Duration::from_millis(1));
     let start = t.net.now();
     for _ in 0..2 {
-        match client_speaks {
-            true => t.a.send(0, 200),
-            false => t.z.send(0, 200),
-        }
+        let speaker = if client_speaks { &mut t.a } else { &mut t.z };
+        speaker.send(0, 200);
     }
     t.run_until_true(secs(5), |t| t.a.received_messages() + t.z.received_messages() == 2);
     t.net.now() - start

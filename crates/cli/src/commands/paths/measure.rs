@@ -114,10 +114,7 @@ fn report(
             let leg = first_leg(path, relays);
             let rtt = path.probes.rtt_min.unwrap_or_default();
             let seen = routes.hops(leg, path.relay.is_some(), path.remote.ip(), rtt);
-            let route = match plan.routes {
-                true => route(&seen, &mut aliases),
-                false => Route::default(),
-            };
+            let route = if plan.routes { route(&seen, &mut aliases) } else { Route::default() };
             Measured { seen, candidate: Candidate { score: path.probes.score(), route } }
         })
         .collect();

@@ -108,9 +108,10 @@ pub(super) fn svg(report: &Report) -> String {
 
 fn style(index: usize, path: &PathLine) -> String {
     let colour = COLOURS[index % COLOURS.len()];
-    match path.selected {
-        true => format!("stroke=\"{colour}\" stroke-width=\"2.5\""),
-        false => format!("stroke=\"{colour}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\""),
+    if path.selected {
+        format!("stroke=\"{colour}\" stroke-width=\"2.5\"")
+    } else {
+        format!("stroke=\"{colour}\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"")
     }
 }
 

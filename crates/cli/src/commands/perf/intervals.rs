@@ -278,10 +278,8 @@ fn text(line: &Line, in_detail: bool, columns: usize) -> String {
     let path = |path: &PathLine| format!("{}: {}", path.label, both(path.up, path.down));
     let paths: Vec<_> = several.map(path).collect();
     let long = [&text, &*paths.join("  ")].join("  ");
-    match paths.is_empty() {
-        true => text,
-        false if layout::width(&long) <= columns => long,
-        false => paths.iter().fold(text, |text, path| text + "\n" + &" ".repeat(INDENT) + path),
+    if layout::width(&long) <= columns {
+        return long;
     }
 }
 

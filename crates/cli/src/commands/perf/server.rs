@@ -109,10 +109,7 @@ async fn serve(
                 lines.tick();
             }
             () = interrupted() => {
-                return match args.once {
-                    true => Err(Failure::failed("interrupted")),
-                    false => Ok(()),
-                };
+                return if args.once { Err(Failure::failed("interrupted")) } else { Ok(()) };
             }
         }
     }

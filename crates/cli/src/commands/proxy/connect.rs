@@ -433,10 +433,7 @@ impl Connector {
     }
 
     fn event(&self, event: &Value) -> Result<()> {
-        match self.args.report.json {
-            true => output::print(&format!("{event}\n")),
-            false => Ok(()),
-        }
+        if self.args.report.json { output::print(&format!("{event}\n")) } else { Ok(()) }
     }
 }
 

@@ -159,10 +159,7 @@ async fn hear_hello(association: &Association, secret: &Secret) -> Result<(), St
     if version != VERSION {
         return Err(format!("{}: this side uses version {VERSION}", reason::PROTOCOL));
     }
-    match is_known {
-        true => Ok(()),
-        false => secret.check(association, &token).await,
-    }
+    if is_known { Ok(()) } else { secret.check(association, &token).await }
 }
 
 enum Heard {

@@ -235,10 +235,7 @@ impl Far {
     }
 
     fn event(&self, event: &serde_json::Value) -> Result<()> {
-        match self.is_json {
-            true => output::print(&format!("{event}\n")),
-            false => Ok(()),
-        }
+        if self.is_json { output::print(&format!("{event}\n")) } else { Ok(()) }
     }
 }
 

@@ -78,9 +78,10 @@ impl Port {
                 Err(e) => return Err(failed(e)),
             }
         }
-        match listeners.is_empty() {
-            true => Err(failed(io::ErrorKind::AddrNotAvailable.into())),
-            false => Ok(Port { listeners, kind }),
+        if listeners.is_empty() {
+            Err(failed(io::ErrorKind::AddrNotAvailable.into()))
+        } else {
+            Ok(Port { listeners, kind })
         }
     }
 
