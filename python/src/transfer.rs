@@ -158,7 +158,7 @@ fn as_json(event: Event<'_>) -> Option<Value> {
             let error = (!is_stored).then(|| text.to_owned());
             let mut entry = entry(header.name.as_str(), header.kind, header.size, outcome, error);
             let hex = |digest: [u8; 32]| digest.map(|byte| format!("{byte:02x}")).concat();
-            entry["sha256"] = sha256.filter(|_| is_stored).map(hex).into();
+            entry["sha256"] = if is_stored { sha256.map(hex) } else { None }.into();
             entry
         }
         Event::Unsent(unsent) => {

@@ -296,8 +296,9 @@ impl Watcher {
         }
         let is_told = self.is_told_already(event);
         if let Some(notice) = Notice::of(event, |id| self.name(id)) {
-            let sentence = notice.sentence(self.detail()).filter(|_| !is_told);
-            sentence.iter().for_each(|text| self.screen.line_at(at_s, text));
+            if !is_told && let Some(sentence) = notice.sentence(self.detail()) {
+                self.screen.line_at(at_s, &sentence);
+            }
             let seen = &mut *locked(&self.seen);
             if seen.notices.len() < CHANGES_MAX {
                 seen.notices.push(TimedNotice { at_s, notice });

@@ -40,8 +40,10 @@ async fn paths(block: u8, port: u16, epoch: &Epoch) -> Vec<EmulatedPath> {
     for (path, (mbps, delay)) in PATHS.into_iter().enumerate() {
         let link = LinkSpec::mbps_ms(mbps as f64, delay as f64).queue(QueueLimit::Bytes(150_000));
         let mut spec = PathSpec::hops([link]);
-        for at in OUTAGES.into_iter().filter(|_| path == 1) {
-            spec = spec.down(Instant::from_millis(at), Some(OUTAGE));
+        if path == 1 {
+            for at in OUTAGES {
+                spec = spec.down(Instant::from_millis(at), Some(OUTAGE));
+            }
         }
         let server = SocketAddr::new(loopback(block, path), port);
         let rng = Rng::from_number(path as u64);

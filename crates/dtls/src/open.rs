@@ -99,12 +99,12 @@ impl OpeningKeys {
         let near_is_new = self.window.is_new(near);
         let far = far.filter(|&far| self.window.is_new(far));
         // The first attempt destroys what it cannot open.
-        let copy = far.filter(|_| near_is_new).map(|_| sealed.to_vec());
+        let copy = (near_is_new && far.is_some()).then(|| sealed.to_vec());
         let aad = header(self.epoch, bits);
         let opens = |number: &u64, sealed: &mut [u8]| {
             self.cipher.open(nonce(self.iv, *number), &aad, sealed)
         };
-        let near = Some(near).filter(|_| near_is_new).filter(|number| opens(number, sealed));
+        let near = (near_is_new && opens(&near, sealed)).then_some(near);
         let number = near.or_else(|| {
             if let Some(copy) = copy {
                 sealed.copy_from_slice(&copy);
@@ -139,8 +139,7 @@ impl Parts {
         let Some((&masked, sealed)) = record.split_first_chunk::<HEADER_LEN>() else {
             return Err(OpenError::Malformed);
         };
-        let Some(&sample) = sealed.first_chunk::<TAG_LEN>().filter(|_| sealed.len() > TAG_LEN)
-        else {
+        let Some((&sample, [_, ..])) = sealed.split_first_chunk::<TAG_LEN>() else {
             return Err(OpenError::Malformed);
         };
         match epoch_bits(masked) {
@@ -177,7 +176,8 @@ fn candidates(expected: u64, bits: u16) -> (u64, Option<u64>) {
             far = Some(other);
         }
     }
-    (near, far.filter(|_| near.abs_diff(expected) >= AMBIGUOUS))
+    let is_ambiguous = near.abs_diff(expected) >= AMBIGUOUS;
+    (near, if is_ambiguous { far } else { None })
 }
 
 #[cfg(test)]

@@ -69,7 +69,9 @@ pub(crate) enum Kept<D: Disk> {
 
 impl<D: Disk> Drop for Part<D> {
     fn drop(&mut self) {
-        if let Some(name) = self.name.take().filter(|_| !self.is_kept) {
+        if !self.is_kept
+            && let Some(name) = self.name.take()
+        {
             // The error cannot be reported; the next start tries again.
             let _ = self.disk.remove(&name);
         }

@@ -84,9 +84,8 @@ fn repeat(experiment: &Experiment, scenario: &Path, point: usize, is_quick: bool
     if experiment.is_built_in {
         return format!("manypath lab run {}", experiment.id);
     }
-    let quick = experiment.quick.iter().filter(|_| is_quick);
-    let sets = quick.map(|(name, value)| format!(" --set '{name}={value}'"));
-    let sets: String = sets.collect();
+    let sets = experiment.quick.iter().map(|(name, value)| format!(" --set '{name}={value}'"));
+    let sets = if is_quick { sets.collect() } else { String::new() };
     format!("manypath sim run {} --point {}{sets}", scenario.display(), point + 1)
 }
 

@@ -100,8 +100,10 @@ impl UdpSockets {
             found.gone.push(old);
         }
         let same_family = |a: &&HostAddress| a.is_usable() && a.ip.is_ipv6() == old.is_ipv6();
-        let new = now.iter().filter(is_at).find(same_family).filter(|_| place.device.is_some());
-        if let (Some(new), true) = (new, socket.is_lost) {
+        if socket.is_lost
+            && place.device.is_some()
+            && let Some(new) = now.iter().filter(is_at).find(same_family)
+        {
             match self.reopen(index, new.ip, now) {
                 Ok(address) => {
                     self.sockets[index].is_lost = false;

@@ -100,13 +100,9 @@ impl Kernel {
             let mut rest = answer.as_slice();
             while !rest.is_empty() {
                 messages += 1;
-                let Some(length) =
-                    self.take_one(rest, &mut each)?.filter(|_| messages < MESSAGES_MAX)
-                else {
-                    return Ok(());
-                };
+                let Some(length) = self.take_one(rest, &mut each)? else { return Ok(()) };
                 // A single answer has no message that says that it ends.
-                if flags & NLM_F_DUMP != NLM_F_DUMP {
+                if messages >= MESSAGES_MAX || flags & NLM_F_DUMP != NLM_F_DUMP {
                     return Ok(());
                 }
                 rest = rest.get(length..).unwrap_or_default();

@@ -183,8 +183,10 @@ impl UdpSockets {
 
     /// The same for sockets that were opened since, if it was asked for.
     pub(crate) fn keep_fragments(&mut self) {
-        for socket in self.sockets.iter_mut().filter(|_| self.lets_fragment) {
-            socket.fragments = socket.let_fragment(true).is_ok();
+        if self.lets_fragment {
+            for socket in &mut self.sockets {
+                socket.fragments = socket.let_fragment(true).is_ok();
+            }
         }
     }
 

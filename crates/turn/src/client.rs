@@ -265,10 +265,13 @@ impl Client {
             State::Failed(retry_at) => retry_at,
             _ => None,
         };
-        let channels = self.channels.poll_timeout().filter(|_| self.relayed().is_some());
+        let (channels, overlay) = if self.relayed().is_some() {
+            (self.channels.poll_timeout(), self.overlay.poll_timeout())
+        } else {
+            (None, None)
+        };
         let traces = self.traces.iter().filter_map(|trace| trace.ask_at);
         let requests = self.transmissions.poll_timeout().into_iter().chain(channels);
-        let overlay = self.overlay.poll_timeout().filter(|_| self.relayed().is_some());
         requests.chain(traces).chain(overlay).chain(own).min()
     }
 

@@ -120,9 +120,12 @@ impl<'a> PacketBuilder<'a> {
         self.out.extend_from_slice(&[ty, flags, 0, 0]);
         write(self.out, max - CHUNK_HEADER_LEN);
         let length = self.out.len() - chunk;
-        let Some(length) = u16::try_from(length).ok().filter(|_| length <= max) else {
-            self.out.truncate(chunk);
-            return false;
+        let length = match u16::try_from(length) {
+            Ok(fits) if length <= max => fits,
+            _ => {
+                self.out.truncate(chunk);
+                return false;
+            }
         };
         self.out[chunk + 2..chunk + 4].copy_from_slice(&length.to_be_bytes());
         put_padding(self.out, chunk);

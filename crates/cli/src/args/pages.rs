@@ -116,10 +116,10 @@ fn lines_of_code(block: &Block<'_>) -> Vec<(usize, String)> {
     let mut goes_on = false;
     for (number, line) in &block.lines {
         let text = line.trim_end_matches('\\');
-        match found.last_mut().filter(|_| goes_on) {
-            Some((_, before)) => before.push_str(text),
-            None if !only_prompts || has_prompt(line) => found.push((*number, text.to_owned())),
-            None => {}
+        if goes_on && let Some((_, before)) = found.last_mut() {
+            before.push_str(text);
+        } else if !only_prompts || has_prompt(line) {
+            found.push((*number, text.to_owned()));
         }
         goes_on = line.ends_with('\\');
     }

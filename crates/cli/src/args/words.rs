@@ -50,12 +50,15 @@ impl FromArgMatches for Words {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Words, Error> {
         let mut words: Vec<OsString> =
             matches.get_many(WORDS).unwrap_or_default().cloned().collect();
-        let dest = words.pop().filter(|_| !words.is_empty()).ok_or_else(|| {
-            Error::raw(
-                ErrorKind::MissingRequiredArgument,
-                "a FILE and a DEST are needed: manypath send FILE... DEST\n",
-            )
-        })?;
+        let dest = match words.pop() {
+            Some(dest) if !words.is_empty() => dest,
+            _ => {
+                return Err(Error::raw(
+                    ErrorKind::MissingRequiredArgument,
+                    "a FILE and a DEST are needed: manypath send FILE... DEST\n",
+                ));
+            }
+        };
         let dest = dest.into_string().map_err(|_| {
             Error::raw(ErrorKind::InvalidUtf8, "DEST, the last word, is not valid UTF-8\n")
         })?;

@@ -214,7 +214,9 @@ impl Session {
         let mut paths = Vec::new();
         for n in 0..PATHS {
             let mut spec = PathSpec::hops([plan.link.clone()]);
-            if let Some(outage) = plan.outage.as_ref().filter(|_| n == 1) {
+            if n == 1
+                && let Some(outage) = &plan.outage
+            {
                 let begin = manypath::Instant::ZERO + outage.start;
                 spec = spec.down(begin, Some(outage.end - outage.start));
             }

@@ -173,7 +173,7 @@ fn choose(name: &Name, found: Found, peer: Option<Fingerprint>) -> Result<Local>
         name: name.to_string(),
         addresses: socket_addresses(&one),
         // With --peer the user has said which key it must be.
-        key: one.key.filter(|_| peer.is_none()),
+        key: if peer.is_none() { one.key } else { None },
         proof: one.proof,
     })
 }

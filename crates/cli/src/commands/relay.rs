@@ -273,9 +273,9 @@ fn announce(
 }
 
 fn show_qr(args: &RelayArgs, words: Option<&[String]>, screen: &Screen) -> Result<()> {
-    match words.and_then(<[String]>::first).filter(|_| args.qr) {
-        Some(word) => qr::show(word, screen, "use the argument above"),
-        None => Ok(()),
+    match words.and_then(<[String]>::first) {
+        Some(word) if args.qr => qr::show(word, screen, "use the argument above"),
+        _ => Ok(()),
     }
 }
 

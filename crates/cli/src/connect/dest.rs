@@ -108,8 +108,10 @@ impl Destination {
 
     /// Tells the user if others can read the ticket in the file that `text` names.
     pub(crate) fn warn_of_file(&self, text: &str, screen: &Screen) {
-        let file = text.trim().strip_prefix('@').filter(|_| matches!(self, Destination::Ticket(_)));
-        if let Some(warning) = file.and_then(|file| Secret::Ticket.warning(Path::new(file))) {
+        if matches!(self, Destination::Ticket(_))
+            && let Some(file) = text.trim().strip_prefix('@')
+            && let Some(warning) = Secret::Ticket.warning(Path::new(file))
+        {
             screen.line(&warning);
         }
     }

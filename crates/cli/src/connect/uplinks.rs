@@ -17,7 +17,10 @@ pub(crate) fn say(association: &Association, screen: &Screen) {
 
 /// Says which addresses of this host peers are not told, if it listens on all.
 pub(crate) fn say_left_out(listen: &[Bind], screen: &Screen) {
-    let Some(found) = manypath::reachable().ok().filter(|_| listen.is_empty()) else { return };
+    if !listen.is_empty() {
+        return;
+    }
+    let Ok(found) = manypath::reachable() else { return };
     if !found.left_out.is_empty() {
         let left = reasons(&found.left_out);
         screen.line(&format!("Peers are not told: {left}. --listen names what they are told."));

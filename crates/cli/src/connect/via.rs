@@ -113,7 +113,7 @@ pub(crate) fn trace_interval(
     if interval.is_some_and(|interval| !allowed.contains(&interval)) {
         return Err(Failure::usage("--trace-interval: not off or from 1 s to a day"));
     }
-    Ok(interval.filter(|_| !relays.is_empty()))
+    Ok(if relays.is_empty() { None } else { interval })
 }
 
 /// Begins to look for the hops of an association's paths, if that is wanted.

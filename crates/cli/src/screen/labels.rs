@@ -26,7 +26,7 @@ impl Ends {
         interfaces: &mut Interfaces,
     ) -> Ends {
         let relay = association.relay(path.local);
-        let interface = interfaces.of(path.local.ip()).filter(|_| relay.is_none());
+        let interface = if relay.is_none() { interfaces.of(path.local.ip()) } else { None };
         Ends { interface, relay, local: path.local, remote: path.remote }
     }
 

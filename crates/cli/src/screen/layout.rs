@@ -26,7 +26,7 @@ pub(crate) fn rows() -> usize {
 }
 
 fn columns_of(terminal: &console::Term) -> usize {
-    let size = terminal.size_checked().filter(|_| terminal.is_term());
+    let size = if terminal.is_term() { terminal.size_checked() } else { None };
     size.map_or(WITHOUT_TERMINAL, |(_, columns)| usize::from(columns).max(NARROWEST))
 }
 

@@ -175,7 +175,7 @@ impl FileLog {
         self.list(FileReport {
             name: header.name.as_str().to_owned(),
             bytes: header.size,
-            sha256: sha256.filter(|_| outcome == Outcome::Stored).map(hex),
+            sha256: if outcome == Outcome::Stored { sha256.map(hex) } else { None },
             status: outcome.name(),
             error: (outcome != Outcome::Stored).then(|| text.to_owned()),
             is_file: header.kind != Kind::Directory,
@@ -268,8 +268,12 @@ impl TransferResult {
         files: FileLog,
         error: Option<String>,
     ) -> TransferResult {
-        let mut digests = files.listed.iter().filter_map(|f| f.sha256.clone());
-        let sha256 = digests.next().filter(|_| digests.next().is_none());
+        let digests: Vec<_> = files.listed.iter().filter_map(|f| f.sha256.as_ref()).collect();
+        // The digest of the only file.
+        let sha256 = match digests[..] {
+            [only] => Some(only.clone()),
+            _ => None,
+        };
         TransferResult {
             scenario: None,
             preset,

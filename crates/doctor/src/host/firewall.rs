@@ -153,16 +153,13 @@ fn word<'a>(value: &'a Value, key: &str) -> &'a str {
 }
 
 fn read_chain(value: &Value) -> Option<Chain> {
+    let hook = value.get("hook").and_then(Value::as_str).map(str::to_owned);
     Some(Chain {
         family: word(value, "family").to_owned(),
         table: word(value, "table").to_owned(),
         name: value.get("name")?.as_str()?.to_owned(),
         // Chains that translate addresses drop nothing.
-        hook: value
-            .get("hook")
-            .and_then(Value::as_str)
-            .filter(|_| word(value, "type") == "filter")
-            .map(str::to_owned),
+        hook: if word(value, "type") == "filter" { hook } else { None },
         priority: value.get("prio").and_then(Value::as_i64).unwrap_or(0),
         drops: word(value, "policy") == "drop",
         rules: Vec::new(),

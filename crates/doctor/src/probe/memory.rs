@@ -127,9 +127,9 @@ mod tests {
                 let mut answer = Message::builder_success(&request, MessageWriteVec::new());
                 let id = request.transaction_id();
                 answer.add_attribute(&XorMappedAddress::new(from, id)).unwrap();
-                let to = match port.filter(|_| knows_ports) {
-                    Some(port) => SocketAddr::new(from.ip(), port),
-                    None => {
+                let to = match port {
+                    Some(port) if knows_ports => SocketAddr::new(from.ip(), port),
+                    _ => {
                         heard.insert(from, clock.now());
                         from
                     }

@@ -94,8 +94,11 @@ impl KeyLine {
             "server" => client,
             _ => return Err(KeyLineError::Direction),
         };
-        let is_number = epoch.bytes().all(|byte| byte.is_ascii_digit());
-        let epoch = epoch.parse().ok().filter(|_| is_number).ok_or(KeyLineError::Epoch)?;
+        // Parsing alone would take a sign before the digits.
+        if !epoch.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(KeyLineError::Epoch);
+        }
+        let epoch = epoch.parse().map_err(|_| KeyLineError::Epoch)?;
         let suite = Some(suite).filter(|suite| suite.len() == 4);
         let suite = suite.and_then(|suite| u16::from_str_radix(suite, 16).ok());
         let suite = suite.and_then(CipherSuite::from_id).ok_or(KeyLineError::Suite)?;

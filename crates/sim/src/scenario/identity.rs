@@ -47,10 +47,11 @@ impl CompiledScenario {
         let losses_count = configs.into_iter().any(|config| knows_true_loss(config));
         let mut cables = self.cables.clone();
         let mut losses = Vec::new();
-        for Cable { forward, reverse, .. } in cables.iter_mut().filter(|_| !losses_count) {
-            let taken =
-                [forward, reverse].map(|link| std::mem::replace(&mut link.loss, Loss::NONE));
-            losses.extend(taken);
+        if !losses_count {
+            for Cable { forward, reverse, .. } in &mut cables {
+                let links = [forward, reverse];
+                losses.extend(links.map(|link| std::mem::replace(&mut link.loss, Loss::NONE)));
+            }
         }
         let CompiledScenario {
             name,

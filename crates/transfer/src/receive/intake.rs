@@ -105,7 +105,9 @@ impl<'a, F: FnMut(Event<'_>) + Send> Intake<'a, F> {
                 let file = self.announced.remove(index);
                 // Files that were refused never begin.
                 self.announced = self.announced.split_off(index);
-                if let Some((name, size)) = file.filter(|_| *offset > 0) {
+                if *offset > 0
+                    && let Some((name, size)) = file
+                {
                     self.events.tell(Event::Resumed { name: &name, offset: *offset, size });
                 }
             }

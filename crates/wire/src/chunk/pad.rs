@@ -42,8 +42,6 @@ impl PacketBuilder<'_> {
     pub fn push_pad_to(&mut self, len: usize) -> bool {
         let header = self.len() + CHUNK_HEADER_LEN;
         let padding = len.checked_sub(header).and_then(|padding| u16::try_from(padding).ok());
-        padding
-            .filter(|_| len.is_multiple_of(4))
-            .is_some_and(|length| self.push_pad(Pad { length }))
+        len.is_multiple_of(4) && padding.is_some_and(|length| self.push_pad(Pad { length }))
     }
 }

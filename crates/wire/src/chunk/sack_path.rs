@@ -39,7 +39,10 @@ impl SackPath {
     /// `None` if the length is not right: the type is private, and someone else's may look
     /// different.
     pub(super) fn decode(raw: &RawChunk<'_>) -> Option<Self> {
-        let fixed: &[u8; 4] = raw.fixed().ok().filter(|_| raw.length == SACK_PATH_LEN)?;
+        if raw.length != SACK_PATH_LEN {
+            return None;
+        }
+        let fixed: &[u8; 4] = raw.fixed().ok()?;
         let failed = raw.flags & FLAG_FAILED != 0;
         Some(Self { serial: u32::from_be_bytes(*fixed), failed })
     }

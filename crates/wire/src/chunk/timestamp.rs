@@ -36,7 +36,10 @@ impl Timestamp {
     /// `None` if the length is not right: the type is private, and someone else's may look
     /// different.
     pub(super) fn decode(raw: &RawChunk<'_>) -> Option<Self> {
-        let fixed: &[u8; 8] = raw.fixed().ok().filter(|_| raw.length == TIMESTAMP_LEN)?;
+        if raw.length != TIMESTAMP_LEN {
+            return None;
+        }
+        let fixed: &[u8; 8] = raw.fixed().ok()?;
         let [t0, t1, t2, t3, e0, e1, e2, e3] = *fixed;
         let echo = u32::from_be_bytes([e0, e1, e2, e3]);
         Some(Self {

@@ -160,10 +160,10 @@ fn claims(judgements: &[Judgement], columns: Option<usize>) -> String {
 
 /// Why a claim does not hold, and what the paper's own simulator says.
 fn why(judged: &Judgement) -> String {
-    let why = judged.why().filter(|_| judged.verdict == Verdict::Explained);
-    let fault = judged.cause.as_ref().filter(|_| why.is_some());
-    let fault = fault.map(|cause| format!("{}: ", cause.fault.text())).unwrap_or_default();
-    let why = why.map(|why| format!("{fault}{why}"));
+    let is_explained = judged.verdict == Verdict::Explained;
+    let why = if is_explained { judged.why() } else { None };
+    let fault = judged.cause.as_ref().map(|cause| format!("{}: ", cause.fault.text()));
+    let why = why.map(|why| fault.unwrap_or_default() + &why);
     why.into_iter().chain(judged.second_words()).collect::<Vec<_>>().join("\n")
 }
 

@@ -274,13 +274,16 @@ fn text(line: &Line, in_detail: bool, columns: usize) -> String {
         return format!("{:6.1} s  {total}", line.end_s);
     }
     let text = format!("{:7.2} to {:7.2} s  {total:>14}", line.begin_s, line.end_s);
-    let several = line.paths.iter().filter(|_| line.paths.len() > 1);
+    if line.paths.len() <= 1 {
+        return text;
+    }
     let path = |path: &PathLine| format!("{}: {}", path.label, both(path.up, path.down));
-    let paths: Vec<_> = several.map(path).collect();
+    let paths: Vec<_> = line.paths.iter().map(path).collect();
     let long = [&text, &*paths.join("  ")].join("  ");
     if layout::width(&long) <= columns {
         return long;
     }
+    paths.iter().fold(text, |text, path| text + "\n" + &" ".repeat(INDENT) + path)
 }
 
 #[cfg(test)]

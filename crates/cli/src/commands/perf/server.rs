@@ -62,7 +62,9 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
             screen.line(NOT_ENCRYPTED);
         }
         screen.line(&format!("Listening on {}, port {port}", addresses.join(", ")));
-        if let Some(key) = serving.key().filter(|_| args.security.identity.is_some()) {
+        if args.security.identity.is_some()
+            && let Some(key) = serving.key()
+        {
             screen.line(&format!("Key of this server: {key}"));
         }
     }

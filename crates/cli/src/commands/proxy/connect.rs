@@ -126,7 +126,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
             remotes,
             SecretKind::of(&dest, &token),
             calling.security,
-            calling.pinning.filter(|_| proves),
+            if proves { calling.pinning } else { None },
         ),
         dest,
         met: Cell::new(false),

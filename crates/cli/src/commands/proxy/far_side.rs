@@ -91,7 +91,10 @@ impl FarSide {
     /// The far side of this association has proved the token: no other key is accepted from now on.
     /// Returns the key the first time.
     pub(super) fn pin(&self, association: &Association) -> Option<Fingerprint> {
-        let pinning = self.pinning.as_ref().filter(|_| !self.is_pinned())?;
+        if self.is_pinned() {
+            return None;
+        }
+        let pinning = self.pinning.as_ref()?;
         let key = public_key(association)?;
         self.security.replace(pinning.to(key));
         self.pinned.set(Some(key));

@@ -146,7 +146,9 @@ fn announce(
         screen.line(&format!("On the other machine, run: {command}"));
         return Ok(());
     };
-    if let Some(key) = key.filter(|_| args.security.identity.is_some()) {
+    if args.security.identity.is_some()
+        && let Some(key) = key
+    {
         screen.line(&format!("Key of this end: {key}"));
     }
     screen
@@ -156,9 +158,9 @@ fn announce(
 }
 
 fn show_qr(args: &ProxyListenArgs, ticket: Option<&Ticket>, screen: &Screen) -> Result<()> {
-    match ticket.filter(|_| args.qr.qr) {
-        Some(ticket) => qr::show_ticket(&ticket.to_string(), screen),
-        None => Ok(()),
+    match ticket {
+        Some(ticket) if args.qr.qr => qr::show_ticket(&ticket.to_string(), screen),
+        _ => Ok(()),
     }
 }
 

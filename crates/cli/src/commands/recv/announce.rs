@@ -86,7 +86,7 @@ impl Announcement<'_> {
             return Ok(how);
         };
         let shows_key = self.args.security.identity.is_some() || name.is_some();
-        if let Some(key) = self.serving.key().filter(|_| shows_key) {
+        if shows_key && let Some(key) = self.serving.key() {
             self.screen.line(&format!("Key of this receiver: {key}"));
         }
         let waiting = name.map(|name| self.say_name(name)).transpose()?;
@@ -104,7 +104,7 @@ impl Announcement<'_> {
     fn say_reach(&self) {
         let chosen = self.args.name.name.is_some() || !self.args.listen.listen.is_empty();
         let advice = Reach::of(&self.addresses).advice(self.port);
-        if let Some(advice) = advice.filter(|_| !chosen) {
+        if !chosen && let Some(advice) = advice {
             self.screen.line(&advice);
         }
     }
@@ -127,9 +127,9 @@ impl Announcement<'_> {
     }
 
     fn show_qr(&self, ticket: Option<&Ticket>) -> Result<()> {
-        match ticket.filter(|_| self.args.qr.qr) {
-            Some(ticket) => qr::show_ticket(&ticket.to_string(), self.screen),
-            None => Ok(()),
+        match ticket {
+            Some(ticket) if self.args.qr.qr => qr::show_ticket(&ticket.to_string(), self.screen),
+            _ => Ok(()),
         }
     }
 }

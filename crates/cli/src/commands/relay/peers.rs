@@ -98,9 +98,11 @@ async fn look_up(index: usize, host: Host, told: mpsc::Sender<Found>, screen: Sc
 pub(super) fn changes(before: &[MeshRelay], now: &[MeshRelay]) -> Vec<String> {
     let was_alive = |address| before.iter().any(|r| r.address == address && r.is_alive);
     let changed = now.iter().filter(|r| r.is_alive != was_alive(r.address));
-    let text = |relay: &MeshRelay| match relay.rtt.filter(|_| relay.is_alive) {
-        Some(rtt) => format!("relay {}: answers after {:.1} ms", relay.address, millis(rtt)),
-        None => format!("relay {}: does not answer any more", relay.address),
+    let text = |relay: &MeshRelay| match relay.rtt {
+        Some(rtt) if relay.is_alive => {
+            format!("relay {}: answers after {:.1} ms", relay.address, millis(rtt))
+        }
+        _ => format!("relay {}: does not answer any more", relay.address),
     };
     changed.map(text).collect()
 }
@@ -109,9 +111,11 @@ pub(super) fn changes(before: &[MeshRelay], now: &[MeshRelay]) -> Vec<String> {
 pub(super) fn text(relays: &[MeshRelay]) -> Option<String> {
     let one = |relay: &MeshRelay| {
         let loss = relay.loss * 100.0;
-        match relay.rtt.filter(|_| relay.is_alive) {
-            Some(rtt) => format!("{} ({:.1} ms, {loss:.0} % lost)", relay.address, millis(rtt)),
-            None => format!("{} (does not answer)", relay.address),
+        match relay.rtt {
+            Some(rtt) if relay.is_alive => {
+                format!("{} ({:.1} ms, {loss:.0} % lost)", relay.address, millis(rtt))
+            }
+            _ => format!("{} (does not answer)", relay.address),
         }
     };
     let all: Vec<_> = relays.iter().map(one).collect();
