@@ -10,7 +10,7 @@ use manypath_sim::DurationHistogram;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// How often it is asked what is acknowledged: what a latency is known to.
+/// How often acknowledgements are read, and so the resolution of latencies.
 const TICK: Duration = Duration::from_millis(5);
 /// Messages handed over within this time are timed together.
 const TOGETHER: Duration = Duration::from_millis(1);

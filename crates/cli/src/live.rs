@@ -27,8 +27,8 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    /// Begins with the views that were asked for, but for that in the terminal, and makes what is
-    /// said on `screen` their events.
+    /// Starts the views that were asked for, except the one in the terminal, and gives them the
+    /// lines of `screen` as events.
     pub(crate) async fn start(
         args: &LiveArgs,
         command: &'static str,
@@ -131,7 +131,7 @@ pub(crate) fn check_terminal(what: &str) -> Result<()> {
     }
 }
 
-/// The view takes Ctrl-C as a key; the command shall hear it as ever.
+/// Raises SIGINT: the view has read Ctrl-C as a key, and the command waits for the signal.
 fn interrupt() {
     #[cfg(unix)]
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);

@@ -70,7 +70,7 @@ impl RecordFile {
 }
 
 impl TransferRecord {
-    /// Ends the record. An error is told, and is none of the transfer.
+    /// Ends the record. An error is told to the user and does not fail the transfer.
     pub(crate) async fn finish(mut self, end: Recorded, screen: &Screen) {
         self.events.abort();
         // If the thread has ended, it says why.

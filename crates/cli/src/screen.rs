@@ -120,7 +120,8 @@ impl Screen {
         self.say(text, INDENT);
     }
 
-    /// The same of an event of an association, with the seconds since it was established.
+    /// Like [`line`](Self::line), for an event of an association: `at_s` seconds after it was
+    /// established.
     pub(crate) fn line_at(&self, at_s: f64, text: &str) {
         // The views have a clock of their own.
         self.note(text);

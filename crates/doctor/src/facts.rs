@@ -69,7 +69,8 @@ pub struct Facts {
     pub host: Host,
     /// The destination's transport addresses, as the user named them.
     pub destination: Vec<SocketAddr>,
-    /// The same, or public examples without a destination elsewhere.
+    /// The destination's transport addresses, or public examples if the user named none on another
+    /// host.
     pub remotes: Vec<SocketAddr>,
     /// Probes were sent to it.
     pub is_probed: bool,

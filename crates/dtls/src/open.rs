@@ -87,7 +87,7 @@ impl OpeningKeys {
     /// Checks a record and decrypts it in place. Returns where its chunks are.
     ///
     /// # Errors
-    /// See [`OpenError`]; what is encrypted of `record` is then of no use.
+    /// See [`OpenError`]; the encrypted part of `record` is then destroyed.
     pub fn open(&mut self, record: &mut [u8]) -> Result<(Opened, Range<usize>), OpenError> {
         let Parts { masked, sample } = Parts::of(record, self.epoch)?;
         let sealed = &mut record[HEADER_LEN..];

@@ -18,7 +18,7 @@ use crate::relative::RelativePath;
 
 /// The prefix of the names of unfinished files that are of no use later.
 pub(crate) const PREFIX: &str = ".manypath-part-";
-/// The prefix of the names of those that a later transfer goes on from.
+/// The prefix of the names of unfinished files that a later transfer can resume.
 pub(crate) const KEPT: &str = ".manypath-kept-";
 const DIGITS: usize = 16;
 /// Names tried until one is free.
@@ -31,7 +31,7 @@ pub(crate) fn is_part_name(name: &str) -> bool {
     has_digits(name, PREFIX) || is_kept_name(name)
 }
 
-/// True if `name` is that of an unfinished file that a later transfer goes on from.
+/// True if `name` is that of an unfinished file that a later transfer can resume.
 pub(crate) fn is_kept_name(name: &str) -> bool {
     has_digits(name, KEPT)
 }
@@ -50,7 +50,7 @@ pub(crate) struct Part<D: Disk> {
     pub(crate) file: D::File,
     /// Its own name, if it has one.
     name: Option<PathBuf>,
-    /// A later transfer may go on from it.
+    /// A later transfer can resume it.
     is_kept: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Part<D: Disk> {
 pub(crate) enum Kept<D: Disk> {
     /// There is none.
     Nothing,
-    /// It can be gone on with.
+    /// It can be resumed.
     Part(Part<D>),
     /// Another receiver has it.
     Busy,

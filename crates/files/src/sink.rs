@@ -363,8 +363,8 @@ impl<D: Disk> Writer<D> {
         Ok(dir.to_owned())
     }
 
-    /// Names a file. Another transfer may have stored the same in the meantime: that of a sender
-    /// which was killed and started again.
+    /// Names a file. Another transfer of the same sender, which was killed and started again, may
+    /// have stored it in the meantime.
     fn give_name(&self, arriving: Arriving<D>, sha256: [u8; 32]) -> Result<(), Refusal> {
         let Arriving { header, place, parts, part, .. } = arriving;
         let Err(e) = part.place(&parts, &place, self.store.overwrite) else { return Ok(()) };

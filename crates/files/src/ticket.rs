@@ -241,8 +241,8 @@ impl fmt::Debug for Ticket {
     }
 }
 
-/// `text` about these `words` without the secrets of tickets: of each ticket in it only the prefix
-/// stays, and nothing of those in the words.
+/// `text` without the secrets of tickets: each ticket in it is cut to its prefix, and the secrets
+/// of tickets among `words` are removed.
 pub fn hidden_of<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> String {
     let mut out = hidden(text);
     for (_, secret) in words.filter_map(|word| word.split_once(':')) {

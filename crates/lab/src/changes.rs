@@ -26,23 +26,23 @@ pub struct Changes {
     pub id: String,
     /// The program's version that made the results; `None` if there are none.
     pub versions: Both<Option<String>>,
-    /// The runs of both, and those of one.
+    /// How many runs both results have, and how many only one has.
     pub runs: RunChanges,
     /// Claims with another verdict or another measured value, and those that only one has.
     pub claims: Vec<ClaimChange>,
-    /// Means that differ: of fields that claims name first, those of placebos last; then the surest
-    /// first; without a test, the largest change first.
+    /// Means that differ. Fields that claims name come first, placebos last; within each, the
+    /// smallest p value first, or without a test the largest change.
     pub means: Vec<MeanChange>,
     /// How many means were tested.
     pub tested: usize,
 }
 
-/// The same of both results.
+/// A value for each of the two results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Both<T> {
-    /// Of the first.
+    /// The first result's.
     pub a: T,
-    /// Of the second.
+    /// The second result's.
     pub b: T,
 }
 

@@ -280,11 +280,11 @@ pub struct Judgement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnderPlacebo {
-    /// It does not hold: that it holds with the mechanism is evidence.
+    /// The claim does not hold without the mechanism, so it is evidence that it holds with it.
     Fails,
-    /// It cannot be decided, so it does not come to hold either: evidence as well.
+    /// The claim cannot be decided without the mechanism, which is evidence as well.
     Undecided,
-    /// It holds all the same.
+    /// The claim holds without the mechanism, too: no evidence.
     Holds,
 }
 

@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use manypath_sim::{Pair, PathSpec, secs};
 
-/// The program's version, and what a small transfer did: the hash of all its packets. Two programs
-/// with the same give the same results, unless a change shows only elsewhere.
+/// The program's version, and the hashes of all packets of two small transfers. Programs with equal
+/// fingerprints give equal results, unless they differ in something that these transfers do not
+/// use.
 pub fn fingerprint() -> &'static str {
     static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
         let traces = ["cmt-pf", "adaptive"].map(trace);

@@ -19,7 +19,7 @@ pub struct RunData {
     pub fields: Fields,
     /// Its time series, if they were asked for.
     pub series: Vec<Series>,
-    /// The losses with which it would have been the same; see
+    /// For each link, the loss rates that give the same run; see
     /// [`RunOutput`](manypath_sim::scenario::RunOutput).
     pub loss_ranges: Vec<LossRange>,
 }

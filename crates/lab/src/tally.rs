@@ -11,15 +11,15 @@ pub struct Tally {
     pub all: usize,
     /// Those that hold.
     pub hold: usize,
-    /// Of those that hold: without the mechanism they do not, and they have no mark.
+    /// Claims that hold, have no mark, and do not hold without the mechanism.
     pub evidence: usize,
-    /// Of those that hold: they have a mark.
+    /// Claims that hold and have a mark.
     pub marked: usize,
     /// Those that chance may explain.
     pub undecided: usize,
     /// Those that do not hold.
     pub fail: usize,
-    /// Of those that do not hold: the reason is known.
+    /// Claims that do not hold, for a known reason.
     pub explained: usize,
     /// Those without runs.
     pub not_run: usize,

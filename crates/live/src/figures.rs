@@ -111,7 +111,7 @@ pub struct Counters {
     pub packets_received: u64,
     /// Their bytes, without IP and UDP headers.
     pub bytes_sent: u64,
-    /// The same of packets received.
+    /// Bytes of the packets received, without IP and UDP headers.
     pub bytes_received: u64,
     /// User bytes that were last sent here and are acknowledged.
     pub bytes_acked: u64,

@@ -94,7 +94,7 @@ impl History {
     pub(crate) fn loss(&self) -> Option<f64> {
         let latest = self.latest(LOSS_WINDOW_MS);
         let (sent, lost) = latest.fold((0, 0), |(sent, lost), s| (sent + s.sent, lost + s.lost));
-        // What is found lost now may have been sent before.
+        // Chunks found lost now may have been sent before the window.
         (sent > 0).then(|| (lost as f64 / sent as f64).min(1.0))
     }
 

@@ -175,7 +175,7 @@ impl Live {
     pub fn note(&self, text: &str) {
         let text = text.chars().take(TEXT_MAX).collect();
         let mut state = self.state();
-        // With the lock, so that what is noted after somebody looked is not of before.
+        // Read under the lock, so that an event noted after somebody looked has no earlier time.
         let at_ms = self.now_ms();
         if state.events.len() == EVENTS_MAX {
             state.events.pop_front();
@@ -201,8 +201,8 @@ impl Live {
         Ok(watched.zip(id).is_some_and(|(association, id)| association.set_path_rank(id, rank)))
     }
 
-    /// The figures now, with the samples and events since an instant, or with all of them. Those of
-    /// that very millisecond may have been there before, so that readers look at their numbers.
+    /// The figures now, with all samples and events, or those since an instant. A reader may know
+    /// some of that very millisecond already: their numbers tell.
     pub fn process(&self, since_ms: Option<u64>) -> Process {
         let mut state = self.state();
         let now_ms = self.now_ms();

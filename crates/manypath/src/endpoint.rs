@@ -76,7 +76,7 @@ impl Endpoint {
 
         let mut sockets = UdpSockets::bind(&options.bind, options.udp_port)?;
         if !config.pmtu_discovery {
-            // Nobody finds out what a path takes: IP shall cut what is too long.
+            // Without path MTU discovery, IP must fragment packets that are too long.
             sockets.let_fragment();
         }
         let bound = sockets.bound().clone();
@@ -86,8 +86,9 @@ impl Endpoint {
                 sctp_port: options.sctp_port,
                 accept: options.accept,
                 max_associations: options.max_associations,
-                // Of a socket on every address only the addresses that packets come to are told:
-                // a list of all interfaces would hold many that the peer cannot reach.
+                // A socket on every address adds none: the peer is told of the addresses that
+                // packets come to, as a list of all interfaces would hold many that it cannot
+                // reach.
                 local_addresses: bound.concrete().collect(),
             },
             Rng::from_seed(seed),
@@ -139,9 +140,9 @@ impl Endpoint {
         self.connect_to(target.into(), None).await
     }
 
-    /// The same with a first message, which need not wait until the association is open: if the
-    /// configuration has `data_with_cookie` and the message fits, it arrives a round trip sooner,
-    /// and where packets are lost it is repeated as often as the handshake.
+    /// [`connect`](Endpoint::connect) with a first message, which need not wait until the
+    /// association is open. If the configuration has `data_with_cookie` and the message fits, it
+    /// arrives a round trip sooner, and a lost one is repeated as often as the handshake.
     ///
     /// # Errors
     /// Those of [`connect`](Endpoint::connect), and [`ConnectError::FirstMessage`].

@@ -90,7 +90,7 @@ impl Inbox {
         Some(chunk)
     }
 
-    /// It holds as much as it may.
+    /// True if it holds as much as it may.
     pub(crate) fn is_full(&self) -> bool {
         self.held >= HELD_LIMIT
     }

@@ -52,8 +52,8 @@ impl Roaming {
         Roaming { watch, lost: Vec::new(), retry: RETRY }
     }
 
-    /// Does what is to do if the network has changed, and says whether it has. The task is woken
-    /// when it does.
+    /// Adapts the sockets and the engine if the network has changed; true if it has. The task is
+    /// woken at the next change.
     pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -184,8 +184,8 @@ impl Roaming {
         }
     }
 
-    /// Sockets on every address: where the kernel knows a source for what was lost, the path goes
-    /// on from there.
+    /// For sockets on every address: continues each path that lost its local address from the
+    /// source that the kernel now prefers, if there is one.
     fn ask_kernel(&mut self, now: Instant, inner: &mut Inner) {
         let port = inner.bound.port();
         self.lost.retain(|lost| {

@@ -44,7 +44,7 @@ pub(crate) struct Shared {
 pub(crate) struct AcceptLimits {
     /// Associations that wait to be accepted.
     pub(crate) backlog: usize,
-    /// Those of peers that are not admitted yet.
+    /// Limits for associations of peers that are not admitted yet.
     pub(crate) strangers: Option<StrangerLimits>,
 }
 

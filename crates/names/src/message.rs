@@ -18,7 +18,7 @@ const LABEL_MAX: usize = 63;
 
 /// A response, with authority (RFC 6762, section 18.4).
 const RESPONSE: u16 = 0x8400;
-/// The bit of the flags that says so, and those of the kind of query, which is always 0.
+/// The flag of a response, and the bits of the kind of query, which are always 0.
 const IS_RESPONSE: u16 = 0x8000;
 const OPCODE: u16 = 0x7800;
 const CLASS_IN: u16 = 1;

@@ -39,7 +39,7 @@ struct Place {
 #[derive(Debug)]
 pub(crate) struct Network {
     sockets: BTreeMap<Link, (Place, UdpSocket)>,
-    /// The link that is read next, so that none is heard alone.
+    /// The link that is read next: links take turns, so that a busy one does not hide the others.
     next: usize,
 }
 

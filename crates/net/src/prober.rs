@@ -74,7 +74,7 @@ impl Prober {
         Ok(Prober { sockets, relays: Relays::default(), receiver, clock, timer, notes, open })
     }
 
-    /// The same, with a way through each of these relays.
+    /// Like [`bind`](Self::bind), with a path through each of these relays.
     #[cfg(feature = "relay")]
     pub fn bind_with(bind: &[BindTo], relays: &[crate::Relay]) -> Result<Prober, BindError> {
         let mut prober = Prober::bind(bind)?;

@@ -18,9 +18,10 @@ pub struct Outgoing {
     pub transmit: Transmit,
     /// The packets, one behind the other.
     pub bytes: Vec<u8>,
-    /// From where to where, as the engine knows it, and how much longer than its packets those of
-    /// the batch are: through a relay both differ.
+    /// The local and remote address as the engine knows them. Those of `transmit` differ for a path
+    /// through a relay.
     pub(crate) origin: (SocketAddr, SocketAddr),
+    /// How many bytes longer the packets of the batch are than the engine's.
     pub(crate) overhead: usize,
     /// How many of the bytes the system has taken, or refused for good.
     done: usize,

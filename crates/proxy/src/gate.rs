@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 /// Bytes that may wait in the association when more is handed over: 2 ms at 100 Mbit/s.
 const WAITING_MIN: usize = 24 * 1024;
-/// The same on fast paths, where it is a share of what is in flight.
+/// On fast paths 1/32 of the data in flight may wait, and at most 1 MiB.
 const WAITING_MAX: usize = 1024 * 1024;
 const SHARE_OF_FLIGHT: usize = 32;
 

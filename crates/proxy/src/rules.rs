@@ -92,7 +92,7 @@ impl FromStr for Rule {
     }
 }
 
-/// A range; one of IPv4 addresses that are written as IPv6 is of those.
+/// A range of addresses. IPv4 addresses written as IPv6 give a range of IPv4.
 fn range(ip: IpAddr, bits: u8) -> Host {
     match (ip.to_canonical(), bits.checked_sub(96)) {
         (canonical, Some(bits)) if canonical.is_ipv4() && ip.is_ipv6() => {
@@ -177,15 +177,16 @@ fn is_in(ip: IpAddr, range: IpAddr, bits: u8) -> bool {
     }
 }
 
-/// The rules of a side. A target is allowed if no rule denies it, and one allows it or none of
-/// those exists.
+/// The rules of a side. A target is allowed if no rule of `deny` matches it, and one of `allow`
+/// does or `allow` is empty.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Only these, if there are any.
     pub allow: Vec<Rule>,
     /// Not these.
     pub deny: Vec<Rule>,
-    /// No addresses of this host, of private networks, link-local ones and those of metadata.
+    /// Denies this host, private networks, link-local addresses and the metadata addresses of
+    /// clouds.
     pub deny_private: bool,
 }
 

@@ -80,7 +80,7 @@ impl Realtime {
             }
         }
         let mut live: Vec<Live> = Vec::new();
-        // Sweeps go from what is easy to what is hard, and what is hard takes longest.
+        // Sweeps go from easy points to hard ones, which take longest: begin with those.
         for (twin, run) in points.iter().rev() {
             live.push(self.begin(run, &twin.seeds));
         }

@@ -19,7 +19,7 @@ pub(crate) struct Step {
     pub(crate) acked: u64,
     /// A round-trip time that a SACK showed, and the path on which the SACK came.
     pub(crate) rtt: Option<(f64, Option<u16>)>,
-    /// That of a heartbeat.
+    /// A round-trip time that a heartbeat showed.
     pub(crate) heartbeat_rtt: Option<f64>,
     /// Something sent here was answered.
     pub(crate) is_progress: bool,

@@ -39,7 +39,7 @@ pub(crate) struct Losses {
     pub(crate) counts: (u64, u64),
     /// The longest queue, in bytes.
     pub(crate) longest_queue: f64,
-    /// It was full then.
+    /// True if a full queue has lost packets.
     pub(crate) is_full: bool,
     /// Numbers of the packets lost at random, of how many; `None` if there were too many for that.
     pub(crate) numbers: Option<(Vec<u64>, u64)>,
@@ -56,7 +56,7 @@ pub(crate) fn losses(steps: &[Step], load: &Load, rates: &Rates, until: f64) -> 
         let those = queue[begin..].iter().take_while(|(at, _)| *at <= to);
         those.map(|(_, bytes)| *bytes).fold(0.0, f64::max)
     };
-    // When what is now lost was sent, and since.
+    // From when the chunks that are lost now were sent, until now.
     let recent = |step: &Step| {
         let since = step.from - 1.5 * load.base - 0.02;
         let waits = longest(since, step.to) * 8.0 / rates.at(step.from).max(1.0);

@@ -10,18 +10,19 @@ use crate::segment::{median, pieces, quantile};
 /// has at least.
 const WINDOW_S: f64 = 0.1;
 const WINDOW_ROUND_TRIPS: f64 = 2.0;
-/// The shortest time, but for a round trip, over which a rate shows what an unfilled link can
-/// carry, in seconds.
+/// The shortest time over which a rate shows what an unfilled link can carry, in seconds; a
+/// round-trip time if that is longer.
 const BRIEF_S: f64 = 0.05;
 /// Windows at most.
 const WINDOWS: f64 = 1000.0;
 /// A piece is at least as long, in seconds.
 const PIECE_S: f64 = 0.4;
-/// A sender needs so long to fill a link again that was out, in seconds.
+/// How long a sender needs to fill a link again after an outage, in seconds.
 const REFILL_S: f64 = 1.0;
-/// Levels that differ by less are one.
+/// Levels whose ratio is smaller count as one.
 const SAME: f64 = 1.08;
-/// Windows of a level differ from its median by no more, but for some at its ends.
+/// The largest ratio of a window's rate to the median of its level, except for some windows at the
+/// ends of a level.
 const USUAL: f64 = 1.2;
 /// SACKs cover several packets, which makes rates of windows uncertain by this ratio.
 const NOISE: f64 = 0.02;

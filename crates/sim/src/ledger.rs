@@ -69,7 +69,8 @@ impl Ledger {
         }
     }
 
-    /// Retransmissions sent last over the path of this number whose TSN arrived otherwise too.
+    /// Spurious retransmissions: of chunks that also arrived by another transmission, and that were
+    /// sent last over the path of this number.
     pub(crate) fn spurious_on(&self, path: usize) -> u64 {
         self.spurious.get(path).copied().unwrap_or(0)
     }

@@ -105,7 +105,7 @@ pub(crate) struct Link {
     busy_until: Instant,
     /// By time of arrival.
     underway: VecDeque<Underway>,
-    /// Departure and size of what has not left, as of the last look.
+    /// Departure and size of the packets that had not left at the last look.
     backlog: VecDeque<(Instant, u32)>,
     backlog_bytes: usize,
     rng: Rng,
@@ -155,7 +155,7 @@ impl Link {
         self.stats
     }
 
-    /// For which losses everything so far would have been the same.
+    /// The loss rates that would have lost the same packets so far.
     pub(crate) fn loss_range(&self) -> LossRange {
         if self.stats.offered() == 0 { LossRange::ANY } else { self.loss_range }
     }

@@ -327,7 +327,7 @@ impl Network {
         self.links[link.0 as usize].link.stats()
     }
 
-    /// For which losses of the link everything so far would have been the same.
+    /// The loss rates of the link that would have lost the same packets so far.
     pub fn loss_range(&self, link: LinkId) -> LossRange {
         self.links[link.0 as usize].link.loss_range()
     }

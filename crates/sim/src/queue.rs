@@ -115,7 +115,7 @@ pub(crate) struct SlotQueue {
     /// The earliest of all.
     first: (Instant, u32),
     turn: u64,
-    /// The event of the present; what is due before it has happened.
+    /// The present event: all that are due before it have happened.
     present: Due,
 }
 
@@ -178,7 +178,7 @@ impl SlotQueue {
         self.present.at
     }
 
-    /// True if an event is due before that of the present.
+    /// True if `due` is before the present event.
     #[inline]
     pub(crate) fn is_past(&self, due: Due) -> bool {
         due < self.present

@@ -300,8 +300,8 @@ impl World {
         self.timed.push(Timed { from, to, meter: LatencyMeter::default() });
     }
 
-    /// The same, with samples: first those of now, then what happens, but not beyond the next of
-    /// them.
+    /// [`step`](Self::step) with samples: takes those due now, then goes on at most to the next
+    /// one.
     fn watched_step(&mut self, limit: Instant) -> bool {
         let next = self.watched.iter().filter_map(|watched| watched.samples.next()).min();
         let next = next.filter(|next| *next <= limit);
@@ -470,7 +470,7 @@ pub(crate) fn note_received<H: BorrowMut<Host>>(hosts: &mut [H], net: &mut Netwo
 }
 
 fn host_at<H: BorrowMut<Host>>(hosts: &mut [H], node: NodeId) -> Option<&mut Host> {
-    // Mostly nodes are hosts, and their numbers the same.
+    // In most networks all nodes are hosts, and a node and its host have one number.
     let number = node.0 as usize;
     let index = match hosts.get(number) {
         Some(host) if host.borrow().node() == node => number,

@@ -6,10 +6,10 @@ use manypath_proto::{AssocStats, Association, Instant, PathStats};
 
 use crate::event::{Event, PathMetrics, path_number};
 
-/// Sees an association now and then, and says what changed meanwhile.
+/// Compares an association with its state at the last look, and tells what changed.
 ///
-/// Looked at after every input and every output of the engine, it misses nothing but what came and
-/// went between two looks of one instant.
+/// With a look after every input and every output of the engine, it misses only states that came
+/// and went between two looks.
 #[derive(Debug, Default)]
 pub struct Watch {
     paths: Vec<SeenPath>,
@@ -138,7 +138,7 @@ impl Watch {
     }
 }
 
-/// By how much a counter grew. One that is smaller is that of a new association, and counts from 0.
+/// How much a counter grew. A smaller value belongs to a new association and counts from 0.
 fn grown(seen: &mut u64, now: u64) -> u64 {
     let before = std::mem::replace(seen, now);
     now.checked_sub(before).unwrap_or(now)

@@ -33,7 +33,7 @@ pub enum Event<'a> {
         /// Bytes in all, if that is known.
         total: Option<u64>,
     },
-    /// A file is gone on with: its beginning is not sent, as the receiver has it.
+    /// A file is resumed: its beginning is not sent, because the receiver has it.
     Resumed {
         /// The name at the receiver.
         name: &'a str,

@@ -24,9 +24,10 @@ pub enum NotProved {
     /// The association ended before this end had proved anything: asking again costs nothing.
     #[error("the association ended before the token was proved: {0}")]
     Closed(AssocClosed),
-    /// This end has proved its token, and the other end did not. An impostor has checked one guess
-    /// and ends like this, whatever reason it gives, so it counts as a wrong token. The end of the
-    /// association, if there was one; else it said something else or nothing.
+    /// This end has proved its token, and the other end has not. It counts as a wrong token,
+    /// whatever reason the other end gives: an impostor that has checked one guess ends like this.
+    /// Holds how the association ended, if it did; otherwise the other end said something else, or
+    /// nothing.
     #[error("the other end did not prove that it knows the token")]
     Unproved(Option<AssocClosed>),
     /// It does not speak this protocol.

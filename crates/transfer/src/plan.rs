@@ -59,8 +59,8 @@ type Result<T> = std::result::Result<T, PlanError>;
 pub struct Plan {
     /// Files and directories.
     pub(crate) entries: Vec<Entry>,
-    /// Indexes of those that are hidden in directories: not every receiver takes them, and nobody
-    /// named them.
+    /// Indexes of the hidden entries of directories, which not every receiver takes. Hidden files
+    /// that the user named are not among them.
     hidden: BTreeSet<u32>,
     /// Entries of directories that are neither files nor directories, and are left out.
     skipped: Vec<PathBuf>,
@@ -136,7 +136,7 @@ impl Plan {
         self.entries.iter().map(|entry| entry.header.known_size()).sum()
     }
 
-    /// Leaves out what is hidden in directories; how many files that are.
+    /// Leaves out the hidden entries of directories. Returns how many of them are files.
     pub(crate) fn leave_out_hidden(&mut self) -> usize {
         let hidden = std::mem::take(&mut self.hidden);
         let is_file = |entry: &&Entry| entry.header.kind == Kind::File;

@@ -72,8 +72,8 @@ impl Packet {
         ChunkIter { packet: &self.bytes, offset: COMMON_HEADER_LEN }
     }
 
-    /// The same chunks, at the cost of the packet: the data of a last chunk is what is left of the
-    /// packet's bytes, and not one more reference to them.
+    /// The chunks, in exchange for the packet: the last chunk takes over the packet's reference to
+    /// its bytes, in place of one more.
     #[must_use]
     pub fn into_chunks(self) -> IntoChunks {
         IntoChunks { packet: self.bytes, offset: COMMON_HEADER_LEN }

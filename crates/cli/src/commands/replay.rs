@@ -19,7 +19,8 @@ use crate::runs::{RunsBar, cancel_on_ctrl_c};
 use crate::screen::Screen;
 use crate::screen::output;
 
-/// The replayed transfer may take so much longer or shorter than the recorded one.
+/// How much longer or shorter than the recorded transfer the replayed one may take, as a fraction
+/// of its time.
 const TOLERANCE: f64 = 0.05;
 
 /// The runs of a preset over the network of a record.

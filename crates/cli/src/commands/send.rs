@@ -39,7 +39,7 @@ use receiver::Receiver;
 const STANDARD_INPUT: &str = "-";
 /// The hint after a transfer was interrupted.
 const GO_ON: &str = "run the same command again: it sends only what is missing";
-/// The hint if there was content of unknown size, which is not gone on with.
+/// The hint if there was content of unknown size, which cannot be resumed.
 const BEGIN_ANEW: &str = "run the same command again: it sends all of its input";
 
 /// `manypath send`.

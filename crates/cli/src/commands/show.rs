@@ -60,7 +60,7 @@ fn presets_text(default: &Config, columns: Option<usize>) -> String {
     text
 }
 
-/// The mark of what is taken where nothing is named.
+/// Marks the default in a list.
 fn mark(is_default: bool) -> &'static str {
     if is_default { " (default)" } else { "" }
 }

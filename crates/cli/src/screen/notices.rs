@@ -114,7 +114,7 @@ pub(crate) enum Notice {
         needed: Option<u32>,
         /// An upper bound of the probability with which this many come together by chance.
         chance: f64,
-        /// By how much those of the second path came later, in seconds.
+        /// How much later the events of the second path came than those of the first, in seconds.
         lag_s: f64,
         /// The number of the path that carries no more data because of it; null if both stay in
         /// use.

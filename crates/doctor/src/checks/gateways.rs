@@ -51,7 +51,7 @@ impl Check for Gateways {
                 let sentence =
                     format!("The router {gateway} of {name} does not answer on its network.");
                 let finding = Finding::error("gateway-silent", sentence).at(name);
-                // The same again would mend nothing.
+                // Setting the route that is there again would mend nothing.
                 looked.find(match gateway_of(facts, way) {
                     Some(other) if other != gateway => finding.mend_all(found),
                     _ => finding.mend(format!("ip neighbour show dev {}", quoted(name))),

@@ -30,7 +30,7 @@ pub(super) fn binding(tag: u32) -> Vec<u8> {
     request(tag).finish()
 }
 
-/// The same; the answer is to go to another port of the address that it comes from.
+/// A Binding request that asks for the answer on another `port` of the address that it comes from.
 pub(super) fn binding_to(tag: u32, port: u16) -> Vec<u8> {
     let mut message = request(tag);
     let [a, b] = port.to_be_bytes();

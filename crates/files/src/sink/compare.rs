@@ -9,10 +9,10 @@ use crate::frame::{BEGINNINGS_MAX, Beginning, WORKING_AFTER};
 
 /// Bytes read at a time.
 const READ: usize = 1 << 18;
-/// Beginnings are whole multiples of this, but for the longest.
+/// The length of each beginning is a multiple of this, except that of the longest.
 const STEP: u64 = 1 << 20;
 
-/// A beginning, and the digest that goes on from there.
+/// A beginning, and the state of the digest at its end.
 pub(super) type Known = (u64, Sha256);
 
 /// The beginnings of the first `length` bytes of a file, the shortest first. `working` is called

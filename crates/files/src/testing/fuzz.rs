@@ -9,9 +9,8 @@ use crate::ticket::Ticket;
 /// Reads arbitrary bytes as a frame of either side.
 ///
 /// # Panics
-/// If what is read cannot be written, and then reads the same; or if a name is none that stays
-/// inside its
-/// directory and shows as itself.
+/// If a frame that was read differs after it is written and read again, or if one of its names
+/// leads out of its directory or has characters that cannot be shown.
 pub fn fuzz_frame(bytes: &[u8]) {
     if let Ok(frame) = ClientFrame::decode(bytes) {
         let again = frame.encode();

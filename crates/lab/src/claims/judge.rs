@@ -128,7 +128,7 @@ impl Claim {
         }
     }
 
-    /// The same measure of the reference; nothing if that lacks points.
+    /// Measures the claim in the reference's results; `None` if they lack points.
     fn judge_reference(&self, reference: &Reference, variants: Variants) -> Option<Outcome> {
         let subject = self.measure.subject();
         if !self.experiments().is_empty() {

@@ -265,7 +265,7 @@ impl Associations {
         Poll::Pending
     }
 
-    /// Wakes who waits for what is queued to be sent, where that has happened.
+    /// Wakes the tasks that wait for queued data to be sent, where that has happened.
     pub(crate) fn wake_drained(&mut self) {
         let (engine, states, to_wake) = (&self.engine, &mut self.states, &mut self.to_wake);
         self.draining.retain(|id| {

@@ -17,12 +17,12 @@ use crate::sockets::BoundAddresses;
 
 /// Relays in all, unless the user names more.
 const LINKS_MAX: usize = 8;
-/// A list counts for this long: that of three requests.
+/// How long a list counts: the time of three requests.
 const FRESH: Duration = Duration::from_secs(6);
 /// Time before a relay that did not answer, or refused us, is asked again.
 const REFUSED_FOR: Duration = Duration::from_secs(120);
-/// Number of them that are remembered for each relay of the user. While there are as many, its list
-/// and those of the relays that it led to are not looked at.
+/// How many such relays are remembered for each relay of the user. At this number its list is
+/// ignored, and so are the lists of the relays that joined because of it.
 const REFUSED_MAX: usize = 32;
 
 /// The relays that may join.

@@ -1,4 +1,4 @@
-//! For which losses a run would have been the same.
+//! The range of loss rates that give the same run.
 
 use crate::spec::Loss;
 

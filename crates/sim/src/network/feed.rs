@@ -20,8 +20,8 @@ pub(super) enum Way {
     Route { slot: Slot, first: LinkId, route: RouteId },
 }
 
-/// The cross-traffic that ends on a link. Nobody sees it but by the link's queue, so it enters when
-/// somebody looks: before a packet enters, and before a driver gets to act.
+/// The cross-traffic that ends on a link. It shows only in the link's queue, so it enters when the
+/// queue is read: before a packet enters, and before a driver gets to act.
 #[derive(Debug, Default)]
 pub(super) struct Feed {
     /// When the next packet of each source arrives.

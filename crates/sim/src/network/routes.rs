@@ -87,7 +87,8 @@ impl Network {
         self.route_path(self.find_route(node, &local, &remote)?)
     }
 
-    /// The same, and the drops of packets that took this path in this direction.
+    /// The number of the path that packets from `local` to `remote` take, and the drops of packets
+    /// that took it in this direction.
     pub(crate) fn path_drops(
         &self,
         node: NodeId,

@@ -79,8 +79,8 @@ impl Network {
                 let (slot, first) = (self.queue.add_slot(), links[0]);
                 self.owners.push(Owner::Source(id));
                 self.queue.set(slot, next);
-                // Beyond a first shared link its packets are packets like others, but for their
-                // end.
+                // Beyond the first shared link its packets are like others, except that they end on
+                // the last link.
                 Way::Route { slot, first, route: self.add_blank_route(links) }
             }
         };
@@ -96,7 +96,7 @@ impl Network {
         }
     }
 
-    /// The same of one link.
+    /// Lets the cross-traffic that comes before the present event enter one link where it ends.
     #[inline]
     pub(super) fn catch_up_on(&mut self, link: LinkId) {
         let LinkState { link, feed, .. } = &mut self.links[link.0 as usize];

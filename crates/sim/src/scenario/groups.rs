@@ -27,11 +27,11 @@ pub struct GroupResult {
     /// Jain's index of the flows' goodputs, each over its own transfer time: 1 if all are equal,
     /// 1 / `flows` if one gets everything. 0 if nothing was delivered.
     pub jain_index: f64,
-    /// The same of the bytes delivered in each tenth of `time_limit`; of the tenths that the run
-    /// did not reach the end of, none.
+    /// Jain's index of the bytes delivered in each tenth of `time_limit` that the run reached the
+    /// end of.
     pub jain_by_tenth: Vec<f64>,
-    /// The same of the bytes delivered in the second half of `time_limit`; `None` if the run ended
-    /// before.
+    /// Jain's index of the bytes delivered in the second half of `time_limit`; `None` if the run
+    /// ended before.
     pub jain_second_half: Option<f64>,
     /// User bits per second delivered in that half, all flows together.
     pub second_half_bps: Option<f64>,

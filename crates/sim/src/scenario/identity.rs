@@ -22,7 +22,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Runs can be the same only if this number is: a hash.
+    /// A hash of everything but the losses. Only points with equal hashes can have runs in common.
     pub fn group(&self) -> u128 {
         self.rest
     }

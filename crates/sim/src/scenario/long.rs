@@ -296,7 +296,7 @@ fn add_flow(
     Ok(())
 }
 
-/// True if a transfer that is so much later may end before it starts.
+/// True if a transfer that is delayed by `by` may end before it starts.
 fn ends_before(transfers: &[Transfer], by: Duration, out: &CompiledScenario) -> bool {
     transfers.iter().any(|t| t.start + by >= t.until.unwrap_or(out.time_limit))
 }

@@ -48,8 +48,8 @@ pub struct RunOutput {
     pub result: RunResult,
     /// The samples, if they were asked for.
     pub samples: Option<Samples>,
-    /// Of each link, forward and back in the order of the scenario: the losses with which the run
-    /// would have been the same.
+    /// For each link, forward and back in the order of the scenario, the loss rates that give the
+    /// same run.
     pub loss_ranges: Vec<LossRange>,
 }
 
@@ -154,11 +154,11 @@ struct Run<'s> {
     unsettled: FirstUnsettled,
     /// The keys of protected packets, where a trace shows them opened.
     keys: Option<RunKeys>,
-    /// Changes that count from the first DATA, until it leaves.
+    /// Changes of links whose time counts from the first DATA chunk, until it leaves.
     waiting: Vec<&'s PlannedChange>,
-    /// The same of addresses.
+    /// Changes of addresses, as in `waiting`.
     waiting_moves: Vec<PlannedMove>,
-    /// The same of ranks.
+    /// Changes of ranks, as in `waiting`.
     waiting_ranks: Vec<PlannedRank>,
 }
 
@@ -264,7 +264,7 @@ impl<'s> Run<'s> {
             until: flow.transfers.iter().filter_map(|t| t.until).max().map(|t| Instant::ZERO + t),
             is_reverse: flow.transfers.iter().all(|transfer| transfer.is_reverse),
         };
-        // A message of a split file is none of the application's.
+        // The messages of a split file are not the application's, so their latency says nothing.
         if self.scenario.stripe.is_none() && flow.transfers.iter().any(|t| t.latency) {
             let (from, to) = running.ends();
             self.world.measure_latency(from, to);
@@ -460,7 +460,7 @@ impl<'s> Run<'s> {
         result
     }
 
-    /// The time of a split file is when the sums of what the stripes delivered reach its size.
+    /// A split file is complete when its stripes together have delivered its size.
     fn finish_stripes(&self, result: &mut TransferResult, bytes: u64) {
         let now = self.world.net.now();
         let senders =

@@ -134,7 +134,7 @@ impl Plan {
         }
     }
 
-    /// The same operations between changes of ranks.
+    /// Puts changes of ranks between the operations.
     fn with_ranks(mut self) -> Plan {
         let mut rng = Rng::from_number(self.seed).fork("ranks");
         let ranks = [PathRank::NORMAL, PathRank::Cost(1), PathRank::Cost(9), PathRank::Backup];
@@ -162,8 +162,7 @@ impl Plan {
         self
     }
 
-    /// The same operations under the eyes of a man in the middle. If `stays`, without those that
-    /// can end the association.
+    /// Adds a man in the middle. If `stays`, drops the operations that can end the association.
     fn with_middle(mut self, stays: bool) -> Plan {
         let mut rng = Rng::from_number(self.seed).fork("tampering");
         if stays {
@@ -181,8 +180,8 @@ impl Plan {
         self
     }
 
-    /// The same operations with another preset and with these overrides; of the plan's own those
-    /// stay that go with them.
+    /// Replaces the preset, and adds these overrides. The plan's own overrides stay where they are
+    /// valid with them.
     fn under(mut self, preset: &'static str, overrides: &[(&'static str, &'static str)]) -> Plan {
         let setting = &mut self.setting;
         let is_own = |one: &&(&str, &str)| overrides.iter().all(|(name, _)| *name != one.0);

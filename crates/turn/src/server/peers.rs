@@ -37,7 +37,7 @@ impl FromStr for Range {
         if bits > most {
             return Err(wrong());
         }
-        // A range of IPv4 addresses that are written as IPv6 is of those.
+        // IPv4 addresses written as IPv6 give a range of IPv4.
         Ok(match (start.to_canonical(), bits.checked_sub(96)) {
             (canonical, Some(bits)) if canonical != start => Range { start: canonical, bits },
             _ => Range { start, bits },

@@ -8,7 +8,7 @@ use crate::error::{DecodeError, DecodeErrorKind};
 use crate::types::Tsn;
 
 const FIXED_LEN: usize = 12;
-/// The same of an NR-SACK.
+/// Length of the fixed part of an NR-SACK, in bytes.
 const NR_FIXED_LEN: usize = 16;
 /// Size of a gap ack block, and of a duplicate TSN.
 const ITEM_LEN: usize = 4;

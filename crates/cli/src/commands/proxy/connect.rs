@@ -307,7 +307,8 @@ impl Connector {
         Ok(pause)
     }
 
-    /// The relays. Those that are missing are told when others were before.
+    /// The relays. Tells the user which ones were not found, unless the last attempt missed the
+    /// same ones.
     async fn relays(&self) -> Result<Vec<Relay>> {
         let found = via::relays(&self.args.via).await?;
         let is_known = self.missing_relays.replace(found.missing.clone()) == found.missing;

@@ -94,7 +94,7 @@ async fn look_up(index: usize, host: Host, told: mpsc::Sender<Found>, screen: Sc
     }
 }
 
-/// Lines on the relays whose state is not the one before.
+/// A line for each relay whose state has changed.
 pub(super) fn changes(before: &[MeshRelay], now: &[MeshRelay]) -> Vec<String> {
     let was_alive = |address| before.iter().any(|r| r.address == address && r.is_alive);
     let changed = now.iter().filter(|r| r.is_alive != was_alive(r.address));
