@@ -84,6 +84,10 @@ impl Awaited {
 /// overdue if it is under way for two round-trip times of its path while the receiver waits. The
 /// copy comes before new data, which would have to wait, too.
 fn overdue(now: Instant, flights: &dyn Flights) -> Option<ChunkCopy> {
+    // Mostly the chunk is too young whatever its path: this is asked for every packet.
+    if now < flights.awaited()?.sent_at + LEAST_STALL {
+        return None;
+    }
     let slow = Awaited::of(flights)?;
     if now < slow.overdue_at {
         return None;
