@@ -225,9 +225,9 @@ impl Transfer {
         let Around { screen, report, views, near, stall_limit } = around;
         let association = sending.association().clone();
         let bytes = sending.bytes();
-        self.resumed = sending.resumed();
         let Followed { watch, record, routes: _routes } =
             near.follow(&association, bytes.map(Total::Sent), None);
+        self.resumed = sending.resumed();
         let counted = Counted::Acked(self.resumed.clone());
         let progress = Progress::start(screen, report, &association, bytes, counted);
         views.open(String::new());

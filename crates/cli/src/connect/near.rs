@@ -59,6 +59,7 @@ pub(crate) struct Followed {
     pub(crate) watch: PathWatch,
     /// The record of `--trace`.
     pub(crate) record: Option<TransferRecord>,
+    /// Traces the hops of paths while it is kept.
     pub(crate) routes: Option<RouteWatch>,
 }
 
