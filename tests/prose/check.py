@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the rules for English in CONTRIBUTING.md that a machine can check.
+"""Checks the rules for English and for the form of code in CONTRIBUTING.md that a machine can check.
 
     tests/prose/check.py                 checks the repository
     tests/prose/check.py --list CRATE    lists the violations of a crate, or of all with "all"
@@ -11,6 +11,7 @@
 - Doc comments do not open with the words of OPENINGS; comments and pages do not contain those of WORDS.
 - Commit subjects have at most 72 characters: since the last tag, or since this script exists if that is later.
 - They read `area: verb object`, all that came after the last one that did not.
+- Parameters are not tuples taken apart (`tuple`), and filters do not ask a flag (`flag`): `if` does.
 
 allowance.json has the number of old violations for each crate. It may only fall: more are an error.
 """
@@ -36,6 +37,9 @@ OPENINGS = re.compile(r"(what|whether|so many)\b", re.I)
 WORDS = re.compile(r"\b(so many|anew|likewise)\b", re.I)
 PAGES = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md"]
 COMMENT = re.compile(r"^(\s*)(///|//!|//)( ?)(.*)$")
+# A parameter that is a tuple taken apart; a filter that looks at nothing that it filters.
+TUPLE = re.compile(r"(^\s*|\bfn \w+.*[(,] ?)\((?:\w+, )+\w+\): \(")
+FLAG = re.compile(r"\.filter\(\|_\|")
 # A comment behind code: not in a text, which may have "//" in an address.
 TRAILING = re.compile(r'^[^"]*?[;,{})\w]\s+(//\s.*)$')
 
@@ -53,8 +57,13 @@ def violations_of_source(text):
                 yield number, "opening"
             elif WORDS.search(comment[4]):
                 yield number, "word"
-        elif (trailing := TRAILING.match(line)) and WORDS.search(trailing[1]):
-            yield number, "word"
+        else:
+            if (trailing := TRAILING.match(line)) and WORDS.search(trailing[1]):
+                yield number, "word"
+            if TUPLE.search(line):
+                yield number, "tuple"
+            if FLAG.search(line):
+                yield number, "flag"
         before = marker
 
 
@@ -231,9 +240,13 @@ def self_test():
         "let x = 1; // made anew",   # word
         'let y = "http://a likewise";',
         long,                        # long
+        "fn a((b, c): (u8, u8)) {}", # tuple
+        "    (b, c): (u8, u8),",     # tuple
+        "let (b, c): (u8, u8) = d;",
+        "x.filter(|_| is_on);",      # flag
     ])
     kinds = [kind for _, kind in violations_of_source(source)]
-    assert kinds == ["opening", "opening", "opening", "word", "word", "long"], kinds
+    assert kinds == ["opening", "opening", "opening", "word", "word", "long", "tuple", "tuple", "flag"], kinds
     assert len(list(violations_of_page('it is "so many" here\nand so many there'))) == 1
     assert compare({"a": 2, "b": 1}, {"a": 1, "b": 2, "c": 1}) == ([("a", 2, 1)], [("b", 1, 2), ("c", 0, 1)])
     once = wrapped(long + "\n/// more\n///\n/// - `" + "x" * 60 + " y` and " + "item " * 15 + "\nfn a() {}\n")

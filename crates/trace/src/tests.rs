@@ -64,6 +64,7 @@ fn ends() -> (SocketAddr, SocketAddr) {
 }
 
 /// One of each.
+#[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn all_events() -> Vec<Event> {
     let (path, bytes, total_bytes) = (2, 1452, 2904);
     let (local, remote) = ends();

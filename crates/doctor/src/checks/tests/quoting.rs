@@ -27,6 +27,7 @@ fn renamed(mut facts: Facts, from: &str, to: &str) -> Facts {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn a_shell_takes_the_name_of_an_interface_as_a_word_in_every_command() {
     let link = |facts: &mut Facts, change: fn(&mut Link)| {
         change(facts.host.links.iter_mut().find(|link| link.name == "eth1").unwrap());
