@@ -36,7 +36,6 @@ pub(crate) use table::PathTable;
 use crate::config::{Config, Units};
 use crate::datagram::AddressPair;
 use crate::policy::cc::Limits;
-use crate::policy::recovery::{Bursts, Recovery, Silence};
 use crate::sizes;
 use crate::time::Instant;
 use crate::view::{PathId, PathView, Standing};
@@ -135,56 +134,6 @@ impl Path {
             packet,
             ssthresh_floor: bytes(config.ssthresh_floor),
             slow_start_increase_max: bytes(config.slow_start_increase_max),
-        }
-    }
-
-    /// Halves cwnd for every RTO without data, and stores the former cwnd in ssthresh (RFC 9260
-    /// §7.2.1).
-    pub(crate) fn decay_if_idle(&mut self, config: &Config, now: Instant) {
-        let Some(last) = self.flow.last_data_sent else { return };
-        if !config.idle_cwnd_decay {
-            return;
-        }
-        let floor = self.size.bytes(config.idle_cwnd_floor);
-        let rto = self.rto.rto();
-        let Flow { window, decayed_at, .. } = &mut self.flow;
-        *decayed_at = last.max(*decayed_at);
-        // RFC 2960, and so the 2006 profile, leaves ssthresh alone.
-        let is_first = *decayed_at == last && !config.profile.is_of_the_papers();
-        if is_first && now - last >= rto && window.cwnd > floor {
-            window.ssthresh = window.cwnd;
-        }
-        while now - *decayed_at >= rto && window.cwnd > floor {
-            window.cwnd = (window.cwnd / 2).max(floor);
-            *decayed_at += rto;
-        }
-    }
-
-    /// Lets the window decay as recovery decides, even with data in flight.
-    pub(crate) fn decay_in_silence(
-        &mut self,
-        config: &Config,
-        recovery: &mut Recovery,
-        now: Instant,
-        times_out: bool,
-    ) {
-        let (floor, two_packets) = (self.size.bytes(config.idle_cwnd_floor), 2 * self.size.pmdcs);
-        let (rto, window) = (self.rto.rto(), self.flow.window);
-        let silence = Silence { now, rto, window, floor, two_packets, times_out };
-        self.flow.window = recovery.policy.decayed(self.id, &silence);
-    }
-
-    /// Begins an opportunity to send, at which Max.Burst limits the packets (RFC 9260 §6.1, D).
-    pub(crate) fn begin_opportunity(
-        &mut self,
-        config: &Config,
-        bursts: &Bursts,
-        now: Instant,
-        flight_size: usize,
-    ) {
-        if let Some(packets) = bursts.begin(&mut self.flow.burst, now, flight_size) {
-            let burst = packets as usize * self.limits(config).packet;
-            self.flow.window.cwnd = self.flow.window.cwnd.min(flight_size + burst);
         }
     }
 

@@ -2,9 +2,9 @@
 
 pub(super) mod candidates;
 pub(super) mod heartbeat;
+pub(super) mod heartbeat_info;
 pub(super) mod path_set;
 pub(super) mod pmtu;
-pub(super) mod question;
 pub(super) mod rank;
 pub(super) mod roam;
 pub(super) mod third_parties;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// The score of a path, √1.5 / (rtt · √p): the throughput in packets per second that TCP would have
-/// at this RTT and loss rate (mTCP §5.1.3, after RON). 0 if the loss rate is not between 0 and 1,
-/// or without an RTT.
+/// The score of a path, √1.5 / (rtt · √p): the throughput in packets per second that TCP would
+/// have at this RTT and loss rate (mTCP §5.1.3, after RON). 0 if the loss rate is not between 0 and
+/// 1, or without an RTT.
 pub fn score(rtt: Duration, loss: f64) -> f64 {
     let rtt = rtt.as_secs_f64();
     if rtt <= 0.0 || !(loss > 0.0 && loss < 1.0) {

@@ -1,11 +1,12 @@
 //! The data on a path: its congestion window, pace and congestion control.
 
+use super::Path;
 use super::pacer::Pacer;
 use super::rate::DeliveryRate;
 use super::size::Size;
 use crate::config::Config;
 use crate::policy::cc::{CongestionControl, NeededFacts, Window};
-use crate::policy::recovery::Burst;
+use crate::policy::recovery::{Burst, Bursts, Recovery, Silence};
 use crate::time::Instant;
 use crate::view::Estimate;
 
@@ -55,7 +56,7 @@ pub(crate) struct Flow {
     /// When DATA last arrived here.
     pub(crate) last_data_received: Option<Instant>,
     /// Time up to which the decay of an idle window has been applied.
-    pub(super) decayed_at: Instant,
+    decayed_at: Instant,
 }
 
 /// Bytes acknowledged since the last cut of the window, and between the two cuts before.
@@ -63,6 +64,58 @@ pub(crate) struct Flow {
 struct AckedBetweenCuts {
     current: u64,
     last: u64,
+}
+
+impl Path {
+    /// Halves cwnd for every RTO without data, and stores the former cwnd in ssthresh (RFC 9260
+    /// §7.2.1).
+    pub(crate) fn decay_if_idle(&mut self, config: &Config, now: Instant) {
+        let Some(last) = self.flow.last_data_sent else { return };
+        if !config.idle_cwnd_decay {
+            return;
+        }
+        let floor = self.size.bytes(config.idle_cwnd_floor);
+        let rto = self.rto.rto();
+        let Flow { window, decayed_at, .. } = &mut self.flow;
+        *decayed_at = last.max(*decayed_at);
+        // RFC 2960, and so the 2006 profile, leaves ssthresh alone.
+        let is_first = *decayed_at == last && !config.profile.is_of_the_papers();
+        if is_first && now - last >= rto && window.cwnd > floor {
+            window.ssthresh = window.cwnd;
+        }
+        while now - *decayed_at >= rto && window.cwnd > floor {
+            window.cwnd = (window.cwnd / 2).max(floor);
+            *decayed_at += rto;
+        }
+    }
+
+    /// Lets the window decay as recovery decides, even with data in flight.
+    pub(crate) fn decay_in_silence(
+        &mut self,
+        config: &Config,
+        recovery: &mut Recovery,
+        now: Instant,
+        times_out: bool,
+    ) {
+        let (floor, two_packets) = (self.size.bytes(config.idle_cwnd_floor), 2 * self.size.pmdcs);
+        let (rto, window) = (self.rto.rto(), self.flow.window);
+        let silence = Silence { now, rto, window, floor, two_packets, times_out };
+        self.flow.window = recovery.policy.decayed(self.id, &silence);
+    }
+
+    /// Begins an opportunity to send, at which Max.Burst limits the packets (RFC 9260 §6.1, D).
+    pub(crate) fn begin_opportunity(
+        &mut self,
+        config: &Config,
+        bursts: &Bursts,
+        now: Instant,
+        flight_size: usize,
+    ) {
+        if let Some(packets) = bursts.begin(&mut self.flow.burst, now, flight_size) {
+            let burst = packets as usize * self.limits(config).packet;
+            self.flow.window.cwnd = self.flow.window.cwnd.min(flight_size + burst);
+        }
+    }
 }
 
 impl Flow {

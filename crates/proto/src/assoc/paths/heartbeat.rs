@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::question::{Question, Questions};
+use super::heartbeat_info::{HeartbeatInfo, InfoCodec};
 use crate::assoc::paths::is_to_be_known;
 use crate::assoc::recover::outage::is_known;
 use crate::assoc::recover::timeout::TimeoutCause;
@@ -29,7 +29,7 @@ const MIN_GAP_WITHOUT_DATA: Duration = Duration::from_secs(1);
 /// The heartbeat state shared by all paths; each path has its own in `path::Probing`.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
-    questions: Questions,
+    codec: InfoCodec,
     /// False if no path's heartbeat is due.
     pub(crate) may_be_due: bool,
     /// When a heartbeat of the peer was last answered on other paths than its own.
@@ -40,8 +40,8 @@ pub(crate) struct Heartbeats {
 
 impl Heartbeats {
     pub(crate) fn new(rng: Rng) -> Heartbeats {
-        let questions = Questions::new(rng);
-        Heartbeats { questions, may_be_due: false, answered_elsewhere: None, credit: 0 }
+        let codec = InfoCodec::new(rng);
+        Heartbeats { codec, may_be_due: false, answered_elsewhere: None, credit: 0 }
     }
 }
 
@@ -160,7 +160,7 @@ impl Association {
         let in_outage = self.is_probed_with_data(id);
         let is_protected = self.is_protected();
         let Some(p) = self.paths.get_mut(id) else { return Vec::new() };
-        let (info, code) = self.heartbeats.questions.ask(p, now, is_protected);
+        let (info, code) = self.heartbeats.codec.write(p, now, is_protected);
         p.probing.is_due = false;
         p.probing.last_sent = Some(now);
         p.probing.probe = Some(Probe { code, sent_at: now });
@@ -307,8 +307,8 @@ impl Association {
             return;
         }
         let asked =
-            self.heartbeats.questions.read(info, now, self.is_protected(), |id| self.paths.get(id));
-        let Some(Question { path: id, code, sent_at }) = asked else { return };
+            self.heartbeats.codec.read(info, now, self.is_protected(), |id| self.paths.get(id));
+        let Some(HeartbeatInfo { path: id, code, sent_at }) = asked else { return };
         let stuck = self.stuck_paths(id);
         let is_quick = self.config.hb_first_probe.is_some();
         let Some(p) = self.paths.get_mut(id) else { return };

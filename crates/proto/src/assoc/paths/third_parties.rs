@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use manypath_wire::COMMON_HEADER_LEN;
 
-use super::question::INFO_LEN;
+use super::heartbeat_info::INFO_LEN;
 use crate::assoc::Association;
 use crate::path::Path;
 use crate::sizes;

@@ -19,7 +19,7 @@ pub(crate) struct Redundancy {
     cover: Option<Cover>,
     /// Chunks of the covered path that were sent after this transmission are still to be copied.
     copied_up_to: Option<u64>,
-    /// Those sent after this one are still to be looked at.
+    /// Chunks sent after this transmission are still to be looked at.
     seen_up_to: Option<u64>,
     /// Of what was looked at, what may still be copied, in the order of transmission. Each chunk
     /// enters once.
@@ -55,7 +55,7 @@ impl Association {
             Some(cheapest) => self.cover_among(now, cheapest),
         };
         if cover != self.redundancy.cover {
-            // What is in flight already was sent before the roles were given.
+            // Chunks in flight were sent before the roles were given: they are not copied.
             self.redundancy.copied_up_to = Some(self.out.last_order());
             self.redundancy.look_again();
             self.redundancy.cover = cover;
@@ -160,7 +160,7 @@ impl Association {
         let Redundancy { seen_up_to, to_copy, .. } = &mut self.redundancy;
         let may_copy = |tsn: &Tsn| self.out.may_copy(*tsn, covered);
         loop {
-            // What was acknowledged or sent again meanwhile is left out.
+            // Chunks that were acknowledged or sent again meanwhile are left out.
             while let Some(tsn) = to_copy.front() {
                 if may_copy(tsn) {
                     return Some(*tsn);

@@ -37,7 +37,7 @@ pub struct FlightPath {
     /// By how much a round-trip time may exceed the smoothed one: four times RTTVAR, or more where
     /// SACKs are delayed.
     pub rtt_variation: Duration,
-    /// Its rate, where congestion control measures it.
+    /// Rate of the path, where congestion control measures it.
     pub estimate: Option<Estimate>,
     /// When the path last proved to work.
     pub last_active: Instant,

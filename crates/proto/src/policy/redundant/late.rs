@@ -135,8 +135,8 @@ impl Measured {
     /// The first chunk in flight here that is overdue, or that arrives later than by a path with
     /// the round-trip time `fast_rtt`.
     ///
-    /// What is overdue may be lost. What is due soon needs no copy: delays vary, and a copy takes a
-    /// round trip of the fast path itself.
+    /// An overdue chunk may be lost. A chunk that is due soon needs no copy: delays vary, and a
+    /// copy takes a round trip of the fast path itself.
     fn late_chunk(
         &self,
         fast_rtt: Duration,

@@ -69,7 +69,7 @@ impl Outstanding {
     }
 
     /// True if a chunk, which may be a retransmission, is in flight on `covered` and has no copy.
-    /// One that was revoked may have a copy still.
+    /// A revoked chunk may still have a copy.
     pub(crate) fn is_only_on(&self, tsn: Tsn, covered: PathId) -> bool {
         let is_alone = |s: &Sent| s.also_on.is_none();
         let is_here = |s: &Sent| s.state == TsnState::InFlight && s.path == covered;

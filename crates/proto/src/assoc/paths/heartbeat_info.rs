@@ -41,7 +41,7 @@ const COUNTS_FOR: Duration = Duration::from_secs(600);
 
 /// A heartbeat that was sent, as its answer shows it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Question {
+pub(crate) struct HeartbeatInfo {
     pub(crate) path: PathId,
     pub(crate) code: u64,
     /// When it was sent, rounded down to a multiple of 8.192 µs.
@@ -50,19 +50,19 @@ pub(crate) struct Question {
 
 /// Writes and reads the Heartbeat Information of an association.
 #[derive(Debug)]
-pub(crate) struct Questions {
+pub(crate) struct InfoCodec {
     key: [u8; KEY_LEN],
 }
 
-impl Questions {
-    pub(crate) fn new(mut rng: Rng) -> Questions {
+impl InfoCodec {
+    pub(crate) fn new(mut rng: Rng) -> InfoCodec {
         let mut key = [0; KEY_LEN];
         rng.fill(&mut key);
-        Questions { key }
+        InfoCodec { key }
     }
 
     /// The information for a heartbeat that is sent now, and its code.
-    pub(crate) fn ask(&self, path: &Path, now: Instant, is_protected: bool) -> (Vec<u8>, u64) {
+    pub(crate) fn write(&self, path: &Path, now: Instant, is_protected: bool) -> (Vec<u8>, u64) {
         let units = now.as_nanos() >> UNIT_BITS;
         let word = u64::from(path.id.0) << TIME_BITS | units & TIME_MASK;
         let mut info = Vec::with_capacity(INFO_LEN);
@@ -83,7 +83,7 @@ impl Questions {
         now: Instant,
         is_protected: bool,
         path: impl FnOnce(PathId) -> Option<&'p Path>,
-    ) -> Option<Question> {
+    ) -> Option<HeartbeatInfo> {
         let is_short = is_protected && info.len() == SHORT_LEN;
         let (code, word) = info.split_at_checked(if is_short { 0 } else { CODE_LEN })?;
         let word = u64::from(u32::from_be_bytes(word.try_into().ok()?));
@@ -98,7 +98,7 @@ impl Questions {
             let own = self.code(path, units);
             (own, own.to_be_bytes() == code)
         };
-        (is_ours && now - sent_at <= COUNTS_FOR).then_some(Question {
+        (is_ours && now - sent_at <= COUNTS_FOR).then_some(HeartbeatInfo {
             path: path.id,
             code,
             sent_at,
@@ -144,23 +144,22 @@ mod tests {
         Path::new(&config, created, of)
     }
 
-    fn questions(seed: u64) -> Questions {
-        Questions::new(Rng::from_number(seed))
+    fn codec(seed: u64) -> InfoCodec {
+        InfoCodec::new(Rng::from_number(seed))
     }
 
     const CREATED: Instant = Instant::from_millis(7);
 
     #[test]
     fn an_answer_says_when_it_was_asked_for_ten_minutes() {
-        let questions = questions(1);
+        let codec = codec(1);
         let there = path(31, "198.51.100.1:9899", CREATED);
         for asked in [9, 1_234_567, 5_000_000_000_000] {
             let asked = Instant::from_nanos(CREATED.as_nanos() + asked);
-            let (info, code) = questions.ask(&there, asked, false);
+            let (info, code) = codec.write(&there, asked, false);
             assert_eq!(info.len(), INFO_LEN);
-            let read = |after| {
-                questions.read(&info.clone().into(), asked + after, false, |_| Some(&there))
-            };
+            let read =
+                |after| codec.read(&info.clone().into(), asked + after, false, |_| Some(&there));
             for after in [0, 1, 2_400, 61_000, 599_000].map(Duration::from_millis) {
                 let question = read(after).expect("it counts");
                 assert_eq!((question.path, question.code), (PathId(31), code));
@@ -175,38 +174,38 @@ mod tests {
 
     #[test]
     fn a_changed_answer_does_not_count() {
-        let questions = questions(1);
+        let codec = codec(1);
         let there = path(1, "198.51.100.1:9899", CREATED);
         let now = Instant::from_millis(60_000);
-        let (info, _) = questions.ask(&there, now, false);
+        let (info, _) = codec.write(&there, now, false);
         let later = now + Duration::from_secs(1);
         for bit in 0..8 * INFO_LEN {
             let mut changed = info.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             let the_path = |id| Some(&there).filter(|path| path.id == id);
-            let read = questions.read(&changed.into(), later, false, the_path);
+            let read = codec.read(&changed.into(), later, false, the_path);
             assert_eq!(read, None, "bit {bit}");
         }
         for length in [0, 7, 8, 11, 13] {
             let mut cut = info.clone();
             cut.resize(length, 0);
-            assert_eq!(questions.read(&cut.into(), later, false, |_| Some(&there)), None);
+            assert_eq!(codec.read(&cut.into(), later, false, |_| Some(&there)), None);
         }
     }
 
     /// Only the peer can answer there, and it has shown that it is at this address.
     #[test]
     fn a_protected_path_is_asked_without_a_code_once_it_is_verified() {
-        let questions = questions(1);
+        let codec = codec(1);
         let mut there = path(3, "198.51.100.1:9899", CREATED);
         let now = Instant::from_millis(60_000);
-        let (long, _) = questions.ask(&there, now, true);
+        let (long, _) = codec.write(&there, now, true);
         assert_eq!(long.len(), INFO_LEN, "it is not verified yet");
         there.liveness.state = PathState::Active;
-        let (short, code) = questions.ask(&there, now, true);
+        let (short, code) = codec.write(&there, now, true);
         assert_eq!(short.len(), SHORT_LEN);
         let read = |info: &[u8], at, is_protected, of: &Path| {
-            questions.read(&Bytes::copy_from_slice(info), at, is_protected, |_| Some(of))
+            codec.read(&Bytes::copy_from_slice(info), at, is_protected, |_| Some(of))
         };
         let later = now + Duration::from_secs(2);
         for info in [&long, &short] {
@@ -228,7 +227,7 @@ mod tests {
     fn a_question_belongs_to_one_path_of_one_association() {
         let there = path(1, "198.51.100.1:9899", CREATED);
         let now = Instant::from_millis(60_000);
-        let (info, _) = questions(1).ask(&there, now, false);
+        let (info, _) = codec(1).write(&there, now, false);
         let info = Bytes::from(info);
         let others = [
             path(2, "198.51.100.1:9899", CREATED),
@@ -238,10 +237,10 @@ mod tests {
             path(1, "198.51.100.1:9899", Instant::from_millis(8)),
         ];
         for other in &others {
-            assert_eq!(questions(1).read(&info, now, false, |_| Some(other)), None, "{other:?}");
+            assert_eq!(codec(1).read(&info, now, false, |_| Some(other)), None, "{other:?}");
         }
-        assert_eq!(questions(1).read(&info, now, false, |_| None), None);
-        assert_eq!(questions(2).read(&info, now, false, |_| Some(&there)), None);
-        assert!(questions(1).read(&info, now, false, |_| Some(&there)).is_some());
+        assert_eq!(codec(1).read(&info, now, false, |_| None), None);
+        assert_eq!(codec(2).read(&info, now, false, |_| Some(&there)), None);
+        assert!(codec(1).read(&info, now, false, |_| Some(&there)).is_some());
     }
 }
