@@ -156,7 +156,7 @@ pub enum DropCause {
     Cut = 3,
     /// No route leads from its source to its destination.
     NoRoute = 4,
-    /// The NAT's mapping it was addressed to is gone.
+    /// The NAT's mapping it was addressed to is gone, or never was.
     Unmapped = 5,
     /// Random early detection.
     Early = 6,
@@ -166,11 +166,13 @@ pub enum DropCause {
     TooLong = 8,
     /// It came faster than a policer lets through.
     Policed = 9,
+    /// A NAT's mapping did not admit its sender.
+    Filtered = 10,
 }
 
 impl DropCause {
     /// The name in results and traces: `loss`, `queue_full`, `cut`, `no_route`, `unmapped`,
-    /// `early`, `corrupt`, `too_long`, `policed`.
+    /// `early`, `corrupt`, `too_long`, `policed`, `filtered`.
     pub fn name(self) -> &'static str {
         match self {
             DropCause::Loss => "loss",
@@ -182,6 +184,7 @@ impl DropCause {
             DropCause::Corrupt => "corrupt",
             DropCause::TooLong => "too_long",
             DropCause::Policed => "policed",
+            DropCause::Filtered => "filtered",
         }
     }
 }
