@@ -16,6 +16,10 @@ pub struct RouteId(pub(crate) u32);
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(pub(crate) u32);
 
+/// Names a NAT.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NatId(pub(crate) u32);
+
 /// An end of a path.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum End {

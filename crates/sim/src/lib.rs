@@ -39,6 +39,8 @@
 //! - [`Host`]: what an application does: send, shut down, stop to read, lose all state.
 //! - [`Network::path`]: what happens to a path, now or [at](PathControl::at) a time: cuts, rates,
 //!   delays, loss, duplication, reordering, a NAT that forgets.
+//! - [`Network::add_nat`]: NATs as RFC 4787 sorts them, hosts behind them, and what a STUN server
+//!   would see.
 //! - [`Pair::sent`]: questions to the log of all packets; [`Pair::result`]: the figures of a
 //!   transfer, as `manypath sim run --json` prints them.
 //! - [`Tracer`]: typed events of a run as JSON lines, and pcapng captures at its hosts; any other
@@ -85,7 +87,7 @@ mod world;
 
 pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceSpec, SourceStats};
 pub use host::{Host, HostConfig};
-pub use ids::{End, LinkId, NodeId, RouteId, SourceId};
+pub use ids::{End, LinkId, NatId, NodeId, RouteId, SourceId};
 pub use latency::DurationHistogram;
 pub use link::LinkStats;
 pub use link::loss_range::LossRange;

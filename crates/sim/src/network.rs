@@ -22,6 +22,7 @@ mod facts;
 mod feed;
 mod fixed;
 mod moments;
+mod nats;
 mod passage;
 mod path;
 mod route;
@@ -29,12 +30,14 @@ mod routes;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod translation;
 
 pub use addresses::AddressChange;
 pub(crate) use ahead::AHEAD;
 use feed::{Feed, SourceState};
 use moments::Moments;
 pub(crate) use moments::{Concerned, Moment};
+use nats::Nats;
 pub(crate) use path::Path;
 pub use path::PathDrops;
 pub(crate) use route::PathDirection;
@@ -132,6 +135,7 @@ pub struct Network {
     loss_changes: u64,
     /// Addresses that nodes had.
     gone: Vec<(NodeId, SocketAddr)>,
+    nats: Nats,
     /// No link changes, and each but the first of a route gets packets from one other link alone.
     has_fixed_links: bool,
     ahead: ahead::Ahead,
@@ -168,6 +172,7 @@ impl Network {
             moments: Moments::default(),
             loss_changes: 0,
             gone: Vec::new(),
+            nats: Nats::default(),
             has_fixed_links: false,
             ahead: ahead::Ahead::default(),
         }
@@ -310,7 +315,8 @@ impl Network {
     /// first link takes longer packets.
     pub(crate) fn interface_mtu(&self, node: NodeId, local: SocketAddr) -> usize {
         let routes = self.nodes[node.0 as usize].routes.iter();
-        let firsts = routes.filter(|(source, ..)| *source == local).filter_map(|(.., route)| {
+        let own = routes.filter(|(source, ..)| *source == local).map(|(.., route)| route);
+        let firsts = own.chain(self.nats.ways_from(node, local)).filter_map(|route| {
             let first = self.routes[route.0 as usize].spec.links.first()?;
             self.link_spec(*first).mtu
         });
@@ -412,6 +418,7 @@ impl Network {
         match change? {
             Change::Link(link, change) => self.change(link, &change),
             Change::Rebind(path, public) => self.rebind_path(path, public),
+            Change::RebootNat(nat) => self.reboot_nat(nat),
             Change::TakeAddress(path, end) => {
                 let (node, address) = self.path_end(path, end);
                 return Some(Happening::Address(self.take_address(node, address)));

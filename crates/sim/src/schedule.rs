@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use crate::ids::{End, LinkId};
+use crate::ids::{End, LinkId, NatId};
 use crate::packet::TooLong;
 use crate::queue::Due;
 use crate::spec::LinkChange;
@@ -19,6 +19,8 @@ pub(crate) enum Change {
     TakeAddress(usize, End),
     /// Another one comes, or one that nobody had before.
     GiveAddress(usize, End, Option<SocketAddr>),
+    /// A NAT forgets its mappings.
+    RebootNat(NatId),
     /// Nothing: a link's message reaches a node.
     Tell(TooLong),
 }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::route::NatRole;
 use super::{Network, PathDirection, Route};
 use crate::ids::{End, NodeId, RouteId};
 
@@ -48,6 +49,7 @@ impl Network {
             // Its own end of the route: behind a NAT the sender knows another address.
             route.is_mapped &= (route.spec.to, route.seen_ends.0) != (node, address);
         }
+        self.forget_made(node, address);
         AddressChange::Gone { node, address }
     }
 
@@ -65,6 +67,9 @@ impl Network {
         // The newest of those between the same addresses is the one that was in use.
         for number in (0..self.routes.len()).rev() {
             let route = &self.routes[number];
+            if route.role != NatRole::None {
+                continue;
+            }
             let (mut spec, path) = (route.spec.clone(), route.path);
             let is_there = (spec.from, spec.source) == (node, old);
             if !is_there && (spec.to, spec.destination) != (node, old) || route.is_blank {
@@ -86,12 +91,14 @@ impl Network {
                 self.nodes[spec.from.0 as usize].routes.insert(0, (ends.0, ends.1, id));
             }
             let seen_ends = (spec.destination, spec.source);
-            self.routes.push(Route { spec, seen_ends, is_mapped, is_blank: false, path });
+            let (is_blank, role) = (false, NatRole::None);
+            self.routes.push(Route { spec, seen_ends, is_mapped, is_blank, role, path });
             if let Some(PathDirection { path, is_forward }) = path {
                 self.paths[path].set_route(is_forward, id);
             }
         }
         remotes.reverse();
+        remotes.extend(self.move_ways(node, old, address));
         AddressChange::Came { node, old, address, remotes }
     }
 

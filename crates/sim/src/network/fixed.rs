@@ -6,6 +6,7 @@ use crate::packet::Handle;
 
 impl Network {
     /// Says that no link, route or source will be added or changed while packets are under way.
+    /// Ways through NATs make routes, so with them nothing is saved.
     ///
     /// If also each link but the first of a route gets packets from one other link alone, and
     /// delivers them in their order, then nothing can happen to a packet on its way that is not
@@ -23,6 +24,7 @@ impl Network {
         };
         self.has_fixed_links = self.packets.is_empty()
             && self.sources.is_empty()
+            && !self.nats.have_ways()
             && self.schedule.next().is_none()
             && self.links.iter().all(|state| state.link.is_regular())
             && self.routes.iter().all(|route| has_one_feeder(&route.spec.links));

@@ -62,8 +62,9 @@ impl Network {
         if self.outages.is_empty() {
             return;
         }
-        let routes = self.nodes[node.0 as usize].routes.iter();
-        let peers = routes.map(|(.., route)| self.routes[route.0 as usize].spec.to);
+        let routes = self.nodes[node.0 as usize].routes.iter().map(|(.., route)| *route);
+        let routes = routes.chain(self.nats.ways_of(node));
+        let peers = routes.map(|route| self.routes[route.0 as usize].spec.to);
         let mut concerned: Vec<NodeId> = peers.chain([node]).collect();
         concerned.sort_unstable();
         concerned.dedup();

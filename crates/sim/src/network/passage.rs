@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Network;
+use super::route::NatRole;
 use crate::ids::{LinkId, NodeId, RouteId};
 use crate::observe::{DeliveredPacket, DroppedPacket, SentPacket};
 use crate::packet::{Delivery, DropCause, Handle, Packet, TooLong};
@@ -59,12 +60,16 @@ impl Network {
     /// Where packets from `local` to `remote` leave now.
     #[inline]
     pub(crate) fn outlet<'a>(
-        &self,
+        &mut self,
         node: NodeId,
         local: &'a SocketAddr,
         remote: &'a SocketAddr,
     ) -> Outlet<'a> {
-        Outlet { node, local, remote, route: self.find_route(node, local, remote) }
+        let mut route = self.find_plain_route(node, local, remote);
+        if route.is_none() && self.nats.have_ways() {
+            route = self.route_outwards(node, *local, *remote);
+        }
+        Outlet { node, local, remote, route }
     }
 
     /// Sends one packet.
@@ -183,9 +188,29 @@ impl Network {
             }
             return None;
         }
+        if let NatRole::Entrance { .. } = route.role {
+            let refused = self.take_inwards(handle);
+            return self.arrive(handle, link, refused);
+        }
+        self.arrive(handle, link, None)
+    }
+
+    /// Delivers a packet that has crossed its last link, or drops it, for the cause given if there
+    /// is one.
+    #[inline(always)] // for most packets it is a part of `leave`
+    fn arrive(
+        &mut self,
+        handle: Handle,
+        link: LinkId,
+        refused: Option<DropCause>,
+    ) -> Option<Delivery> {
+        let packet = self.packets.get_mut(handle);
         let &mut Packet { id, route: number, .. } = packet;
+        let route = &self.routes[number.0 as usize];
         let node = route.spec.to;
-        let lost = if !route.is_mapped {
+        let lost = if refused.is_some() {
+            refused
+        } else if !route.is_mapped {
             Some(DropCause::Unmapped)
         } else if packet.damaged.is_none() {
             None

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::ids::{LinkId, NodeId};
+use crate::ids::{LinkId, NatId, NodeId, RouteId};
 
 /// Describes a route: the links that packets from one address to another cross.
 #[derive(Clone, Debug)]
@@ -28,8 +28,28 @@ pub(super) struct Route {
     pub(super) is_mapped: bool,
     /// Its packets are cross-traffic, of which only the size counts, and end on the last link.
     pub(super) is_blank: bool,
+    /// The part that NATs have in it.
+    pub(super) role: NatRole,
     /// The direction of a path that it is.
     pub(super) path: Option<PathDirection>,
+}
+
+/// The part that NATs have in a route.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum NatRole {
+    /// Nothing.
+    None,
+    /// It describes one direction of a way through NATs; no packet takes it itself.
+    Way,
+    /// A packet made it, and no NAT is at its far end any more.
+    Made,
+    /// A packet made it, and at its far end a NAT says whose it is.
+    Entrance {
+        /// The NAT.
+        nat: NatId,
+        /// The direction of a way that it takes.
+        way: RouteId,
+    },
 }
 
 /// A direction of a path.

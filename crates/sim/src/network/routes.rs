@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::Network;
 use super::path::PathDrops;
-use super::route::{PathDirection, Route, RouteSpec};
+use super::route::{NatRole, PathDirection, Route, RouteSpec};
 use crate::ids::{LinkId, NodeId, RouteId};
 
 impl Network {
@@ -25,7 +25,8 @@ impl Network {
         let id = RouteId(self.routes.len() as u32);
         let known = (spec.source, spec.destination, id);
         self.nodes[spec.from.0 as usize].routes.insert(0, known);
-        self.routes.push(Route { spec, seen_ends, is_mapped: true, is_blank: false, path: None });
+        let (is_mapped, is_blank, role, path) = (true, false, NatRole::None, None);
+        self.routes.push(Route { spec, seen_ends, is_mapped, is_blank, role, path });
         id
     }
 
@@ -33,6 +34,10 @@ impl Network {
     /// when it forgets a mapping: packets from now on come from `public`, answers reach the source
     /// when sent to `public`, and answers sent to the old address are dropped. Returns the new
     /// routes, forward and back.
+    ///
+    /// # Panics
+    ///
+    /// If the routes are a [way](Self::add_way): its NATs translate.
     pub fn rebind(
         &mut self,
         forward: RouteId,
@@ -40,6 +45,7 @@ impl Network {
         public: SocketAddr,
     ) -> (RouteId, RouteId) {
         let there = &self.routes[forward.0 as usize];
+        assert!(there.role == NatRole::None, "reboot the NATs of a way instead");
         let (there, (seen_destination, _)) = (there.spec.clone(), there.seen_ends);
         let old = &mut self.routes[reverse.0 as usize];
         old.is_mapped = false;
@@ -72,7 +78,8 @@ impl Network {
         self.routes[route.0 as usize].spec.from
     }
 
-    /// The route that packets from `local` to `remote` take.
+    /// The route that packets from `local` to `remote` take; through NATs, the one that the last
+    /// such packet took.
     pub fn find_route_of(
         &self,
         node: NodeId,
@@ -103,6 +110,18 @@ impl Network {
 
     #[inline]
     pub(super) fn find_route(
+        &self,
+        node: NodeId,
+        local: &SocketAddr,
+        remote: &SocketAddr,
+    ) -> Option<RouteId> {
+        let known = self.find_plain_route(node, local, remote);
+        known.or_else(|| self.nats.latest(node, local, remote))
+    }
+
+    /// The route that leads through no NAT.
+    #[inline]
+    pub(super) fn find_plain_route(
         &self,
         node: NodeId,
         local: &SocketAddr,

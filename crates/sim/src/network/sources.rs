@@ -6,6 +6,7 @@ use std::time::Duration;
 use manypath_proto::Rng;
 
 use super::feed::{SourceState, Way};
+use super::route::NatRole;
 use super::{LinkState, Network, Owner, Route, RouteSpec};
 use crate::cross::{CrossTraffic, GeneratorSpec, Pattern, Source, SourceSpec, SourceStats};
 use crate::ids::{LinkId, NodeId, RouteId, SourceId};
@@ -139,6 +140,7 @@ impl Network {
             seen_ends: (nowhere, nowhere),
             is_mapped: true,
             is_blank: true,
+            role: NatRole::None,
             path: None,
         });
         id
