@@ -2,6 +2,7 @@
 
 mod commands;
 mod driver;
+mod nats;
 mod planned;
 mod roaming;
 
@@ -19,6 +20,7 @@ use manypath_proto::{
 use crate::ids::NodeId;
 use crate::ledger::Ledger;
 use crate::traffic::{Receiver, Sender};
+pub use nats::ReflexiveAddress;
 use planned::Schedule;
 
 /// How a host is set up.

@@ -86,7 +86,7 @@ mod traffic;
 mod world;
 
 pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceSpec, SourceStats};
-pub use host::{Host, HostConfig};
+pub use host::{Host, HostConfig, ReflexiveAddress};
 pub use ids::{End, LinkId, NatId, NodeId, RouteId, SourceId};
 pub use latency::DurationHistogram;
 pub use link::LinkStats;
@@ -111,7 +111,7 @@ pub use spec::{
 pub use trace_hash::TraceHash;
 pub use tracer::{TraceTo, Tracer};
 pub use traffic::{LONGEST_MESSAGE, Pace};
-pub use world::{Flow, FlowSpec, HostId, MOST_FLOWS, World};
+pub use world::{Flow, FlowNats, FlowSpec, HostId, MOST_FLOWS, World};
 
 pub use manypath_wire::chunk_type;
 

@@ -293,6 +293,28 @@ impl TransferResult {
     }
 }
 
+/// The receiver's path at the other end of a sender's: the one between the same addresses, or
+/// through NATs the one of the same links.
+fn path_back<'p>(
+    path: &PathStats,
+    theirs: &'p [PathStats],
+    from: &Host,
+    to: &Host,
+    net: &Network,
+) -> Option<&'p PathStats> {
+    let same = theirs.iter().find(|p| (p.local, p.remote) == (path.remote, path.local));
+    same.or_else(|| {
+        let nats = net.nats_of(from.node(), path.local);
+        let is_behind_nat =
+            |p: &&PathStats| !nats.is_empty() || !net.nats_of(to.node(), p.local).is_empty();
+        let number = net.find_path(from.node(), path.local, path.remote)?;
+        let is_other_end =
+            |p: &&PathStats| net.find_path(to.node(), p.local, p.remote) == Some(number);
+        // Of several that a NAT has given it one after the other, the last is the one in use.
+        theirs.iter().filter(is_behind_nat).rfind(is_other_end)
+    })
+}
+
 /// The first outage on a path of a transfer.
 struct FirstOutage {
     begin: Instant,
@@ -369,8 +391,10 @@ impl PathResult {
         let (number, drops) = (way.map(|(number, _)| number), way.map(|(_, drops)| drops));
         let drops = drops.unwrap_or_default();
         let theirs = to.paths();
-        let back = theirs.iter().find(|p| (p.local, p.remote) == (path.remote, path.local));
-        let back_drops = net.path_drops(to.node(), path.remote, path.local).map(|(_, drops)| drops);
+        let back = path_back(path, &theirs, from, to, net);
+        // A path whose other end the receiver does not have is the network's all the same.
+        let (local, remote) = back.map_or((path.remote, path.local), |p| (p.local, p.remote));
+        let back_drops = net.path_drops(to.node(), local, remote).map(|(_, drops)| drops);
         let ledger = from.ledger.as_ref();
         let changes = from.events().iter().filter_map(|(at, event)| match event {
             Event::PathState { path: id, from, to } if *id == path.id => {

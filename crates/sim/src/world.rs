@@ -8,8 +8,8 @@ use std::sync::Arc;
 use manypath_proto::config::Config;
 use manypath_proto::{Instant, Rng};
 
-use crate::host::{Host, HostConfig};
-use crate::ids::NodeId;
+use crate::host::{Host, HostConfig, ReflexiveAddress};
+use crate::ids::{NatId, NodeId};
 use crate::latency::LatencyMeter;
 use crate::network::{AHEAD, Concerned, Happening, Moment, Network};
 use crate::paths::{PathEnds, PathLinks};
@@ -32,9 +32,28 @@ pub struct Flow {
     /// The host that waits and receives.
     pub to: HostId,
     /// The numbers of its paths in the network, primary first; path `i` of the association is
-    /// `paths[i]`.
+    /// `paths[i]`, unless NATs keep some paths from being there at first.
     pub paths: Vec<usize>,
 }
+
+/// Where the hosts of a flow are: behind NATs, or on the Internet.
+#[derive(Clone, Debug, Default)]
+pub struct FlowNats {
+    /// The innermost NAT that the host which associates is behind, if any.
+    pub near: Option<NatId>,
+    /// The innermost NAT that the host which waits is behind, if any.
+    pub far: Option<NatId>,
+    /// Paths that are a relay's, by their numbers in the flow, counted from 0. Each leads to an
+    /// address on the Internet that a relay lends to the waiting host, past the NATs of that one.
+    /// At the near end it starts from the address of the first path that is no relay's, if there is
+    /// one: with a relay a host talks from the socket that it has.
+    pub relayed: Vec<usize>,
+}
+
+/// The addresses that a relay lends: 192.0.2.9 (RFC 5737), with a port from TURN's range (RFC 8656
+/// §7.2) for each.
+const RELAY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 9);
+const RELAYED_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
 
 /// Parameters of [`World::add_flow`].
 #[derive(Clone, Debug)]
@@ -100,6 +119,8 @@ pub struct World {
     /// Hosts that may have commands that wait.
     waiting: Vec<HostId>,
     flows: u32,
+    /// Addresses that relays have lent.
+    relayed: usize,
     seed: u64,
     rng: Rng,
     checks_invariants: bool,
@@ -107,6 +128,26 @@ pub struct World {
     timed: Vec<Timed>,
     /// The configurations of hosts, and what engines make of each: one for all hosts that share it.
     configs: Vec<(Arc<Config>, Arc<Config>)>,
+}
+
+/// The addresses of a path of a flow.
+#[derive(Copy, Clone, Debug)]
+struct FlowEnds {
+    near: SocketAddr,
+    far: SocketAddr,
+    /// A relay has lent the far one.
+    is_relayed: bool,
+}
+
+/// The addresses, each once, in their order.
+fn distinct(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let mut all = Vec::new();
+    for address in addresses {
+        if !all.contains(&address) {
+            all.push(address);
+        }
+    }
+    all
 }
 
 /// A transfer of which samples are taken.
@@ -135,6 +176,7 @@ impl World {
             hosts: Vec::new(),
             waiting: Vec::new(),
             flows: 0,
+            relayed: 0,
             seed,
             rng,
             checks_invariants: false,
@@ -183,16 +225,27 @@ impl World {
     ///
     /// If the world has [`MOST_FLOWS`] already, or the flow has no path or more than 200.
     pub fn add_flow(&mut self, spec: FlowSpec) -> Flow {
+        self.add_flow_behind(spec, &FlowNats::default())
+    }
+
+    /// Adds two hosts that may be behind NATs, and their paths, which have the addresses of
+    /// [`add_flow`](Self::add_flow) but for those that relays lend. The near host associates over
+    /// the paths whose far address it can know: a relay's, and all if the far host is not behind
+    /// NATs, or behind those of the near host alone.
+    ///
+    /// # Panics
+    ///
+    /// As [`add_flow`](Self::add_flow), if there is no path over which the near host can associate,
+    /// or if relays have lent 16,384 addresses.
+    pub fn add_flow_behind(&mut self, spec: FlowSpec, nats: &FlowNats) -> Flow {
         let count = spec.paths.len();
         assert!((1..=200).contains(&count), "flow {:?} has {count} paths", spec.name);
         assert!((self.flows as usize) < MOST_FLOWS, "at most {MOST_FLOWS} flows");
         self.flows += 1;
-        let [.., block, net] = (self.flows + 10 * 256).to_be_bytes();
-        let address = |path: usize, end| {
-            let ip = Ipv4Addr::new(block, net, path as u8 + 1, end);
-            SocketAddr::new(IpAddr::V4(ip), 9899)
-        };
-        let ends = |end| (0..count).map(|path| address(path, end)).collect::<Vec<_>>();
+        let ends = self.ends_of_flow(count, nats);
+        let is_known =
+            nats.relayed.iter().any(|path| *path < count) || self.net.sees(nats.near, nats.far);
+        assert!(is_known, "flow {:?} has no path to an address that is known", spec.name);
         let setup = |config: &Arc<Config>, addresses, connect, role| HostConfig {
             config: Arc::clone(config),
             addresses,
@@ -203,18 +256,57 @@ impl World {
             has_ledger: spec.has_ledger,
             rng: self.rng(&format!("flow {} {role}", spec.name)),
         };
-        let pairs = ends(1).into_iter().zip(ends(2)).collect();
-        let sender = setup(&spec.sender, ends(1), pairs, "sender");
-        let receiver = setup(&spec.receiver, ends(2), Vec::new(), "receiver");
+        let known = |ends: &&FlowEnds| ends.is_relayed || self.net.sees(nats.near, nats.far);
+        let pairs = ends.iter().filter(known).map(|ends| (ends.near, ends.far)).collect();
+        let near_addresses = distinct(ends.iter().map(|ends| ends.near));
+        let far_addresses = distinct(ends.iter().map(|ends| ends.far));
+        let sender = setup(&spec.sender, near_addresses, pairs, "sender");
+        let receiver = setup(&spec.receiver, far_addresses, Vec::new(), "receiver");
         let (from, to) = (self.add_host(sender), self.add_host(receiver));
         let (near, far) = (self.host(from).node(), self.host(to).node());
+        let has_nats = nats.near.is_some() || nats.far.is_some() || !nats.relayed.is_empty();
         let mut paths = Vec::new();
-        for (path, links) in spec.paths.into_iter().enumerate() {
-            let ends = PathEnds { near: (near, address(path, 1)), far: (far, address(path, 2)) };
-            paths.push(self.net.add_path_over(ends, links));
+        for (own, links) in ends.iter().zip(spec.paths) {
+            let ends = PathEnds { near: (near, own.near), far: (far, own.far) };
+            if !has_nats {
+                paths.push(self.net.add_path_over(ends, links));
+                continue;
+            }
+            if let Some(nat) = nats.near {
+                self.net.put_behind(near, own.near, nat);
+            }
+            match nats.far {
+                Some(nat) if !own.is_relayed => self.net.put_behind(far, own.far, nat),
+                _ => {}
+            }
+            paths.push(self.net.add_way(ends, links));
         }
         self.host_mut(from).start_at(spec.start);
         Flow { from, to, paths }
+    }
+
+    /// The addresses of the paths of a new flow.
+    fn ends_of_flow(&mut self, count: usize, nats: &FlowNats) -> Vec<FlowEnds> {
+        let [.., block, net] = (self.flows + 10 * 256).to_be_bytes();
+        let address = |path: usize, end| {
+            let ip = Ipv4Addr::new(block, net, path as u8 + 1, end);
+            SocketAddr::new(IpAddr::V4(ip), 9899)
+        };
+        let is_relayed = |path: &usize| nats.relayed.contains(path);
+        let direct = (0..count).find(|path| !is_relayed(path));
+        let mut ends = Vec::with_capacity(count);
+        for path in 0..count {
+            let (mut near, mut far) = (address(path, 1), address(path, 2));
+            if is_relayed(&path) {
+                near = address(direct.unwrap_or(path), 1);
+                let port = RELAYED_PORTS.clone().nth(self.relayed);
+                let port = port.expect("at most 16,384 relayed addresses");
+                far = SocketAddr::new(IpAddr::V4(RELAY), port);
+                self.relayed += 1;
+            }
+            ends.push(FlowEnds { near, far, is_relayed: is_relayed(&path) });
+        }
+        ends
     }
 
     /// A host.
@@ -228,6 +320,12 @@ impl World {
             self.waiting.push(id);
         }
         &mut self.hosts[id.0 as usize]
+    }
+
+    /// Asks a STUN server how it sees each address of a host now; see
+    /// [`Host::reflexive_addresses`].
+    pub fn reflexive_addresses(&mut self, id: HostId) -> Vec<ReflexiveAddress> {
+        self.hosts[id.0 as usize].reflexive_addresses(&mut self.net)
     }
 
     /// Does what happens next, if that is not beyond `limit`. False if nothing is left to do until

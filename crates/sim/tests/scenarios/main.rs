@@ -20,6 +20,7 @@ mod jitter;
 mod latency;
 mod mtcp_paper;
 mod nat;
+mod nat_boxes;
 mod ns2;
 mod ns2_one_path;
 mod ns2_releases;
