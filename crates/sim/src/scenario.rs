@@ -39,6 +39,7 @@ mod keys;
 mod links;
 mod long;
 mod model;
+mod nats;
 mod plain;
 mod read;
 mod routes;

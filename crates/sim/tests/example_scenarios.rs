@@ -93,6 +93,17 @@ fn archipelago() {
 }
 
 #[test]
+fn behind_nats() {
+    for point in points("behind-nats.toml") {
+        let result = run(&point);
+        let names: Vec<&str> = result.nats.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["near", "far.2", "far"]);
+        assert_eq!(result.nats[2].1.reboots, 1, "the home's router");
+        assert!(result.nats[0].1.inbound > 1000, "what the relay forwards comes through it");
+    }
+}
+
+#[test]
 fn no_example_is_left_out() {
     let folder = std::fs::read_dir(file("")).unwrap();
     let mut names: Vec<String> =
@@ -103,6 +114,7 @@ fn no_example_is_left_out() {
         [
             "archipelago.graphml",
             "archipelago.toml",
+            "behind-nats.toml",
             "dumbbell.toml",
             "failure.toml",
             "protected.toml",

@@ -78,14 +78,14 @@ impl CompiledScenario {
     ///
     /// # Errors
     ///
-    /// What such a network cannot have, in words: changes of addresses.
+    /// What such a network cannot have, in words: changes of addresses, NATs and relays.
     pub fn bare(
         &self,
         seed: u64,
         address: impl Fn(usize, End) -> SocketAddr,
     ) -> Result<BareNetwork, String> {
-        if !self.moves.is_empty() {
-            return Err("it has changes of addresses".to_owned());
+        if let Some(what) = self.beyond_links() {
+            return Err(what.to_owned());
         }
         let mut net = Network::new(Rng::from_number(seed).fork("network"), 0);
         let wiring = Wiring::add(self, &mut net);

@@ -11,6 +11,7 @@ use super::keys::{CROSS, HOP, PATH, SCENARIO};
 use super::links::{self, Settings};
 use super::long;
 use super::model::{Cable, CompiledScenario, CrossModel, Crossing, PathModel, PlannedRank};
+use super::nats::{self, NatModels};
 use super::read::{Named, Reader};
 use super::transport;
 use super::tree::Table;
@@ -37,6 +38,8 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
         changes: Vec::new(),
         moves: Vec::new(),
         ranks: Vec::new(),
+        nats: NatModels::read(&top)?,
+        reboots: Vec::new(),
         cross: Vec::new(),
         stripe: None,
     };
@@ -53,14 +56,22 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
             let remedy = "use [[path]] and [transfer], or [[node]], [[link]] and [[flow]]";
             return Err(other.item.place.error(what, remedy));
         }
-        (Some(_), None, None) => long::compile(&top, &mut compiled)?,
+        (Some(long), None, None) => {
+            if let Some(nat) = top.get("nat") {
+                let remedy = "use [[path]] and [transfer], or remove the NATs";
+                return Err(nat.error(format!("NATs beside {}", long.name), remedy));
+            }
+            long::compile(&top, &mut compiled)?;
+        }
         (None, ..) => short_form(&top, &mut compiled)?,
     }
     events(&top, &mut compiled)?;
+    nats::check_is_reachable(&top, &top.elements("path")?, &compiled)?;
     // Stable, so that changes of one instant come in the order of the file.
     compiled.changes.sort_by_key(|change| change.at);
     compiled.moves.sort_by_key(|planned| planned.at);
     compiled.ranks.sort_by_key(|planned| planned.at);
+    compiled.reboots.sort_by_key(|planned| planned.at);
     Ok(compiled)
 }
 
@@ -86,7 +97,8 @@ fn short_form(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
         if paths.iter().any(|path| path.name == name) {
             return Err(element.error(format!("there are two paths `{name}`"), "rename one"));
         }
-        let path = path(&table, name, out)?;
+        let mut path = path(&table, name, out)?;
+        path.is_relayed = table.get("relay").map_or(Ok(false), |named| named.boolean())?;
         for change in links::schedules(&table)? {
             plan(&path.crossings, change, element, out)?;
         }
@@ -104,11 +116,16 @@ fn short_form(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
         let remedy = "add [transfer] with size = \"8 MB\"";
         return Err(top.place.error("nothing is to be sent", remedy));
     }
+    let relay = paths.iter().position(|path| path.is_relayed).map(|path| elements[path].clone());
     if transport.is_striped {
         if let Some(planned) = out.ranks.first() {
             let remedy = "remove the rank, or use another preset";
             let what = "a split file has one path an association: ranks mean nothing";
             return Err(elements[planned.path.1].error(what, remedy));
+        }
+        if let Some(what) = top.get("nat").or(relay) {
+            let remedy = "remove it, or use another preset";
+            return Err(what.error("a split file has hosts of its own for each path", remedy));
         }
         return striped(top, &transport, paths, &transfers, (0, 1), out);
     }
@@ -212,5 +229,5 @@ fn add_links(
             reverse: LinkSpec { queue: reverse, ..hop.reverse },
         });
     }
-    Ok(PathModel { name, crossings })
+    Ok(PathModel { name, crossings, is_relayed: false })
 }

@@ -6,7 +6,7 @@ use super::error::{self, ScenarioError};
 use super::keys::EVENT;
 use super::links::{self, Change};
 use super::model::{
-    CompiledScenario, Crossing, PlannedChange, PlannedMove, PlannedRank, direction,
+    CompiledScenario, Crossing, PlannedChange, PlannedMove, PlannedRank, PlannedReboot, direction,
 };
 use super::read::{Named, Reader};
 use crate::ids::End;
@@ -50,6 +50,14 @@ pub(super) fn plan(
 pub(super) fn events(top: &Reader<'_>, out: &mut CompiledScenario) -> Result<()> {
     for element in top.elements("event")? {
         let table = element.table(&EVENT)?;
+        if event_kind(&table)? == Some(Kind::Reboot) {
+            let planned = reboot(&table, &element, out)?;
+            out.reboots.push(planned);
+            continue;
+        }
+        if let Some(nat) = table.get("nat") {
+            return Err(nat.error("only `reboot` is of a NAT", "write change = \"reboot\""));
+        }
         if renumbers(&table)? {
             let planned = renumbering(&table, &element, out)?;
             out.moves.push(planned);
@@ -78,10 +86,16 @@ enum Kind {
     Cut,
     Restore,
     Renumber,
+    Reboot,
 }
 
 fn event_kind(table: &Reader<'_>) -> Result<Option<Kind>> {
-    let kinds = [("cut", Kind::Cut), ("restore", Kind::Restore), ("renumber", Kind::Renumber)];
+    let kinds = [
+        ("cut", Kind::Cut),
+        ("restore", Kind::Restore),
+        ("renumber", Kind::Renumber),
+        ("reboot", Kind::Reboot),
+    ];
     table.get("change").map(|named| named.word(&kinds)).transpose()
 }
 
@@ -111,6 +125,24 @@ fn renumbering(
     let ends = [("near", End::Near), ("far", End::Far)];
     let end = table.get("end").map_or(Ok(End::Near), |named| named.word(&ends))?;
     Ok(PlannedMove { at, after, path, end, away })
+}
+
+/// A NAT reboots. Nothing else can change with it.
+fn reboot(table: &Reader<'_>, event: &Named<'_>, out: &CompiledScenario) -> Result<PlannedReboot> {
+    let others = ["path", "link", "rank", "corrupt", "mtu", "for", "end"];
+    for key in OF_LINKS.into_iter().chain(others) {
+        if let Some(named) = table.get(key) {
+            return Err(named.error("a reboot has no such thing", "make it an event of its own"));
+        }
+    }
+    let named = table.get("nat");
+    let named = named.ok_or_else(|| event.error("it needs `nat`", "say whose: nat = \"near\""))?;
+    if out.nats.is_empty() {
+        return Err(named.error("there are no NATs", "describe one, such as [nat.near]"));
+    }
+    let nat = find(&named, &out.nats.names())?;
+    let (at, after) = links::when(table, true, LinkChange::Restore).map(|w| (w.at, w.after))?;
+    Ok(PlannedReboot { at, after, nat })
 }
 
 /// A path gets another rank. Nothing else can change with it.
@@ -202,7 +234,7 @@ fn changes_of_event(table: &Reader<'_>, event: &Named<'_>) -> Result<Vec<Change>
     match event_kind(table)? {
         Some(Kind::Cut) => changes.extend(links::cut(table)?),
         Some(Kind::Restore) => changes.push(links::when(table, true, LinkChange::Restore)?),
-        Some(Kind::Renumber) | None => {}
+        Some(Kind::Renumber | Kind::Reboot) | None => {}
     }
     if changes.is_empty() {
         let remedy = "add change = \"cut\" or \"renumber\", or a new rate, delay, loss, duplicate, \

@@ -9,7 +9,7 @@ use manypath_proto::sizes::ETHERNET_MTU;
 
 use super::model::{
     After, CompiledScenario, CrossModel, Crossing, Flow, PathModel, PlannedChange, PlannedMove,
-    PlannedRank, Transfer, Way,
+    PlannedRank, PlannedReboot, Transfer, Way,
 };
 use super::{Point, Scenario};
 use crate::cross::Pattern;
@@ -57,12 +57,14 @@ impl CompiledScenario {
         for flow in &self.flows {
             self.explain_flow(flow, text);
         }
+        self.nats.explain(text);
         if !self.cross.is_empty() {
             *text += "cross-traffic\n";
             self.cross.iter().for_each(|cross| self.explain_cross(cross, text));
             *text += "\n";
         }
-        if !self.changes.is_empty() || !self.moves.is_empty() || !self.ranks.is_empty() {
+        let has_moves = !self.moves.is_empty() || !self.reboots.is_empty();
+        if !self.changes.is_empty() || !self.ranks.is_empty() || has_moves {
             *text += "changes\n";
             for change in &self.changes {
                 let _ = writeln!(text, "  {}", self.explain_change(change));
@@ -72,6 +74,11 @@ impl CompiledScenario {
             }
             for planned in &self.ranks {
                 let _ = writeln!(text, "  {}", self.explain_rank(planned));
+            }
+            for PlannedReboot { at, after, nat } in &self.reboots {
+                let (at, after) = (print_duration(*at), explain_after(*after));
+                let name = &self.nats.all[*nat].name;
+                let _ = writeln!(text, "  {at}{after}: NAT {name} reboots");
             }
             *text += "\n";
         }
@@ -102,7 +109,8 @@ impl CompiledScenario {
         }
         for (i, path) in flow.paths.iter().enumerate() {
             let primary = if i == 0 && flow.paths.len() > 1 { ", the primary" } else { "" };
-            let _ = writeln!(text, "  path {}{primary}", path.name);
+            let relay = if path.is_relayed { ", a relay's" } else { "" };
+            let _ = writeln!(text, "  path {}{primary}{relay}", path.name);
             let _ = writeln!(text, "    {}", self.draw(flow.ends.0, path));
             self.explain_path(path, text);
         }

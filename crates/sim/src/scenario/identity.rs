@@ -62,12 +62,14 @@ impl CompiledScenario {
             changes,
             moves,
             ranks,
+            nats,
+            reboots,
             cross,
             stripe,
             ..
         } = self;
         let world = (name, time_limit, is_protected, nodes, &cables);
-        let rest = (world, flows, changes, moves, ranks, cross, stripe);
+        let rest = (world, flows, changes, moves, ranks, nats, reboots, cross, stripe);
         Identity { rest: xxh3_128(format!("{rest:?}").as_bytes()), losses }
     }
 }

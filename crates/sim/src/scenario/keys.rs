@@ -55,12 +55,13 @@ pub(super) static SCENARIO: Section = Section {
         "protected", "true or false", "false", "true": "Protects every packet (SCTP's DTLS chunk), with a key that both ends share.";
         "transfer", "table or list of tables", "needed in the short form", "{ size = \"8 MB\" }": "Data to send over the paths.";
         "path", "list of tables", "short form", "[[path]]": "Independent paths between two hosts; the first is the primary.";
+        "nat", "table", "none", "[nat.near]": "NATs around the hosts, see below; short form.";
         "node", "list of tables", "long form", "[[node]]": "Named places of the network.";
         "link", "list of tables", "long form", "[[link]]": "Links between nodes.";
         "topology", "table", "none", "{ file = \"backbone.graphml\" }": "Nodes and links from a file that another program wrote, beside those of [[node]] and [[link]]: see large-worlds.md. Long form.";
         "flow", "list of tables", "long form", "[[flow]]": "Transfers from node to node.";
         "traffic", "list of tables", "none", "[[traffic]]": "Cross-traffic from node to node; long form.";
-        "event", "list of tables", "none", "[[event]]": "Changes of paths and links at given times.";
+        "event", "list of tables", "none", "[[event]]": "Changes of paths, links and NATs at given times.";
         "sweep", "table", "none", "[sweep]": "Values to combine, see below.";
     },
 };
@@ -208,7 +209,30 @@ pub(super) static PATH: Section = Section {
         "name", "text", "its number", "\"wifi\"": "Its name in events, dotted names and explanations.";
         "cross", "table", "none", "{ load = \"50 %\" }": "Cross-traffic over the path's slowest hop, in both directions.";
         "rank", "normal, cost=N or backup", "normal", "\"cost=3\"": "Which paths carry data before it does, at both ends: see priorities.md.";
+        "relay", "true or false", "false", "true": "The path is a relay's: it leads to an address on the Internet that a relay lends to host `z`, past the NATs of `z`. At host `a` it starts from the address of the first path without `relay`.";
         "hops", "list of tables", "one hop, of the path's own keys", "[{ rate = \"10 Mbit/s\", delay = \"25 ms\" }]": "A sequence of links in each direction.";
+    },
+};
+
+pub(super) static NATS: Section = Section {
+    title: "[nat]: whose NATs",
+    more: NONE,
+    keys: keys! {
+        "near", "table or list of tables", "none", "[nat.near]": "The NATs around host `a`, the innermost first: its router, then its carrier's.";
+        "far", "table or list of tables", "none", "[[nat.far]]": "The NATs around host `z`.";
+        "shared", "table or list of tables", "none", "[nat.shared]": "The NATs around both hosts, outside those of each.";
+    },
+};
+
+pub(super) static NAT: Section = Section {
+    title: "A NAT (RFC 4787)",
+    more: NONE,
+    keys: keys! {
+        "mapping", "endpoint-independent, address-dependent or address-and-port-dependent", "endpoint-independent", "\"address-dependent\"": "On what of a peer's address the port depends by which the peer sees a host.";
+        "filtering", "endpoint-independent, address-dependent or address-and-port-dependent", "address-and-port-dependent", "\"endpoint-independent\"": "What of a peer's address must be that of a peer which the host has sent to, for its packets to enter.";
+        "ports", "preserved or random", "preserved", "\"random\"": "The port of a new mapping: the host's, or the next that is free; or any from 1024 on.";
+        "timeout", "time", "120 s", "\"30 s\"": "A mapping that nothing was sent from for so long is gone, and so is the permission of a peer that nothing was sent to.";
+        "hairpin", "true or false", "false", "true": "Hosts behind the NAT reach each other by their addresses outside.";
     },
 };
 
@@ -310,9 +334,10 @@ pub(super) static EVENT: Section = Section {
     title: "[[event]]",
     more: &[&WHEN],
     keys: keys! {
-        "path", "number or name", "path or link needed", "2": "The path that changes.";
-        "link", "number or name", "path or link needed", "\"core\"": "The link that changes.";
-        "change", "cut, restore or renumber", "none", "\"cut\"": "`cut` and `restore` begin and end an outage. `renumber` replaces the address of one end of a path: its host is told, its peer is not, and packets in flight to the old address are lost.";
+        "path", "number or name", "path, link or nat needed", "2": "The path that changes.";
+        "link", "number or name", "path, link or nat needed", "\"core\"": "The link that changes.";
+        "nat", "number or name", "path, link or nat needed", "\"near\"": "The NAT that reboots: `near`, `far` or `shared`; the second of a row is `near.2`.";
+        "change", "cut, restore, renumber or reboot", "none", "\"cut\"": "`cut` and `restore` begin and end an outage. `renumber` replaces the address of one end of a path: its host is told, its peer is not, and packets in flight to the old address are lost. `reboot` makes a NAT forget its mappings; nobody is told.";
         "for", "time", "for good; 0 s", "\"5 s\"": "With cut: its length. With renumber: time for which the host has no address there.";
         "end", "near or far", "near", "\"far\"": "With renumber: the host whose address changes; near is the one that associates.";
         "rate", "rate", "none", "\"1 Mbit/s\"": "A new rate.";
@@ -344,6 +369,8 @@ static ALL: &[&Section] = &[
     &CHANGE,
     &WHEN,
     &EVENT,
+    &NATS,
+    &NAT,
     &NODE,
     &LINK,
     &TOPOLOGY,

@@ -244,7 +244,7 @@ fn add_flow(
     let path = |(i, crossings): (usize, Vec<Crossing>)| {
         let number = i + 1;
         let name = if is_only { number.to_string() } else { format!("{name}.{number}") };
-        PathModel { name, crossings }
+        PathModel { name, crossings, is_relayed: false }
     };
     let paths: Vec<PathModel> = ways.into_iter().enumerate().map(path).collect();
     let of_file = top.get("transport");
@@ -375,6 +375,7 @@ fn add_traffic(
                 let path = PathModel {
                     name: format!("{}.{number}", element.name),
                     crossings: way.clone(),
+                    is_relayed: false,
                 };
                 out.flows.push(Flow {
                     name: format!("{} {number}", element.name),

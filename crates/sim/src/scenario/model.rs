@@ -7,6 +7,7 @@ use manypath_proto::PathRank;
 use manypath_proto::config::Config;
 use manypath_proto::sizes::ETHERNET_MTU;
 
+use super::nats::NatModels;
 use crate::cross::CrossTraffic;
 use crate::ids::End;
 use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
@@ -29,6 +30,8 @@ pub struct CompiledScenario {
     pub(super) moves: Vec<PlannedMove>,
     /// Ranks of paths, those from the start included.
     pub(super) ranks: Vec<PlannedRank>,
+    pub(super) nats: NatModels,
+    pub(super) reboots: Vec<PlannedReboot>,
     pub(super) cross: Vec<CrossModel>,
     /// The file of an idealised split over the flows, in bytes; see `stripe`.
     pub(super) stripe: Option<u64>,
@@ -94,6 +97,8 @@ pub(super) struct PathModel {
     pub(super) name: String,
     /// In the order in which the forward direction crosses them.
     pub(super) crossings: Vec<Crossing>,
+    /// It leads to an address that a relay lends.
+    pub(super) is_relayed: bool,
 }
 
 /// Something to send.
@@ -156,6 +161,15 @@ pub(super) struct PlannedMove {
     pub(super) away: Duration,
 }
 
+/// A NAT that reboots.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct PlannedReboot {
+    pub(super) at: Duration,
+    pub(super) after: After,
+    /// Its index in [`NatModels::all`].
+    pub(super) nat: usize,
+}
+
 /// A path that gets a rank, at both ends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlannedRank {
@@ -185,6 +199,20 @@ impl Way {
 }
 
 impl CompiledScenario {
+    /// Says what it has that a network of links between hosts cannot have, if anything.
+    pub(super) fn beyond_links(&self) -> Option<&'static str> {
+        let mut paths = self.flows.iter().flat_map(|flow| &flow.paths);
+        if !self.moves.is_empty() {
+            Some("it has changes of addresses")
+        } else if !self.nats.is_empty() {
+            Some("it has NATs")
+        } else if paths.any(|path| path.is_relayed) {
+            Some("it has a relay")
+        } else {
+            None
+        }
+    }
+
     /// The name of the scenario.
     pub fn name(&self) -> &str {
         &self.name

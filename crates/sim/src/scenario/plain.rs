@@ -38,8 +38,8 @@ impl CompiledScenario {
         if !self.cross.is_empty() {
             return Err("it has cross-traffic".to_owned());
         }
-        if !self.moves.is_empty() {
-            return Err("it has changes of addresses".to_owned());
+        if let Some(what) = self.beyond_links() {
+            return Err(what.to_owned());
         }
         if !self.ranks.is_empty() {
             return Err("it has ranks of paths".to_owned());

@@ -16,10 +16,14 @@ use serde::{Serialize, Serializer};
 use super::groups::{GroupResult, Groups};
 use super::model::{
     After, CompiledScenario, Flow as FlowModel, PlannedChange, PlannedMove, PlannedRank,
+    PlannedReboot,
 };
+use super::nats::PlacedNats;
 use super::wiring::Wiring;
 use crate::host::Host;
+use crate::ids::End;
 use crate::link::loss_range::LossRange;
+use crate::nat::NatStats;
 use crate::protection::{RunKeys, shared_key};
 use crate::result::TransferResult;
 use crate::samples::{Samples, Sampling};
@@ -68,6 +72,9 @@ pub struct RunResult {
     /// The flows that have copies, by their name.
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<(String, GroupResult)>,
+    /// The counters of the NATs, by their name.
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    pub nats: Vec<(String, NatStats)>,
 }
 
 fn as_map<S: Serializer, T: Serialize>(
@@ -145,6 +152,7 @@ struct Run<'s> {
     world: World,
     limit: Instant,
     wiring: Wiring,
+    nats: PlacedNats,
     flows: Vec<Running>,
     /// The first flow of each model.
     first_of: Vec<usize>,
@@ -160,6 +168,8 @@ struct Run<'s> {
     waiting_moves: Vec<PlannedMove>,
     /// Changes of ranks, as in `waiting`.
     waiting_ranks: Vec<PlannedRank>,
+    /// Reboots of NATs, as in `waiting`.
+    waiting_reboots: Vec<PlannedReboot>,
 }
 
 impl<'s> Run<'s> {
@@ -170,12 +180,14 @@ impl<'s> Run<'s> {
         world.check_invariants(options.check_invariants);
         let limit = Instant::ZERO + scenario.time_limit;
         let wiring = Wiring::add(scenario, &mut world.net);
+        let nats = scenario.nats.place(&mut world.net);
         let mut run = Run {
             scenario,
             seed,
             world,
             limit,
             wiring,
+            nats,
             flows: Vec::new(),
             first_of: Vec::new(),
             groups: Groups::default(),
@@ -185,6 +197,7 @@ impl<'s> Run<'s> {
             waiting: Vec::new(),
             waiting_moves: Vec::new(),
             waiting_ranks: Vec::new(),
+            waiting_reboots: Vec::new(),
         };
         for (number, flow) in scenario.flows.iter().enumerate() {
             run.first_of.push(run.flows.len());
@@ -197,28 +210,39 @@ impl<'s> Run<'s> {
             let (from, to) = first.ends();
             run.world.watch(from, to, wanted);
         }
-        for change in &scenario.changes {
-            match change.after {
-                After::Start => run.plan(change, Instant::ZERO),
-                After::FirstData => run.waiting.push(change),
-            }
-        }
-        for planned in &scenario.moves {
-            match planned.after {
-                After::Start => run.plan_move(planned, Instant::ZERO),
-                After::FirstData => run.waiting_moves.push(*planned),
-            }
-        }
-        for planned in &scenario.ranks {
-            match planned.after {
-                After::Start => run.plan_rank(planned, Instant::ZERO),
-                After::FirstData => run.waiting_ranks.push(*planned),
-            }
-        }
+        run.plan_from_start();
         if scenario.changes.is_empty() && scenario.moves.is_empty() {
             run.world.net.fix_links();
         }
         run
+    }
+
+    /// Plans the changes whose times count from the start, and keeps the others.
+    fn plan_from_start(&mut self) {
+        for change in &self.scenario.changes {
+            match change.after {
+                After::Start => self.plan(change, Instant::ZERO),
+                After::FirstData => self.waiting.push(change),
+            }
+        }
+        for planned in &self.scenario.moves {
+            match planned.after {
+                After::Start => self.plan_move(planned, Instant::ZERO),
+                After::FirstData => self.waiting_moves.push(*planned),
+            }
+        }
+        for planned in &self.scenario.ranks {
+            match planned.after {
+                After::Start => self.plan_rank(planned, Instant::ZERO),
+                After::FirstData => self.waiting_ranks.push(*planned),
+            }
+        }
+        for planned in &self.scenario.reboots {
+            match planned.after {
+                After::Start => self.plan_reboot(*planned, Instant::ZERO),
+                After::FirstData => self.waiting_reboots.push(*planned),
+            }
+        }
     }
 
     fn add_flow(&mut self, model: usize, copy: usize, flow: &FlowModel, options: &RunOptions) {
@@ -243,7 +267,10 @@ impl<'s> Run<'s> {
             }),
             has_ledger: !options.is_lean,
         };
-        let ends = self.world.add_flow(spec);
+        let relayed = flow.paths.iter().enumerate().filter(|(_, path)| path.is_relayed);
+        let relayed = relayed.map(|(number, _)| number).collect();
+        let nats = self.scenario.nats.of_flow(&self.nats, relayed);
+        let ends = self.world.add_flow_behind(spec, &nats);
         for transfer in &flow.transfers {
             let at = Instant::ZERO + transfer.start + delay;
             let host = self.world.host_mut(if transfer.is_reverse { ends.to } else { ends.from });
@@ -315,8 +342,7 @@ impl<'s> Run<'s> {
             if cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
                 return Err(RunError::Cancelled);
             }
-            let waits = !self.waiting.is_empty() || !self.waiting_moves.is_empty();
-            if waits || !self.waiting_ranks.is_empty() {
+            if self.has_waiting_plans() {
                 self.plan_after_first_data();
             }
         }
@@ -384,6 +410,11 @@ impl<'s> Run<'s> {
             || self.is_lost(running)
     }
 
+    fn has_waiting_plans(&self) -> bool {
+        let waits = !self.waiting.is_empty() || !self.waiting_moves.is_empty();
+        waits || !self.waiting_ranks.is_empty() || !self.waiting_reboots.is_empty()
+    }
+
     fn plan_after_first_data(&mut self) {
         let first = |id| self.world.host(id).stats().and_then(|stats| stats.first_data_sent);
         let ends = self.flows.iter().flat_map(|r| [first(r.flow.from), first(r.flow.to)]);
@@ -396,6 +427,9 @@ impl<'s> Run<'s> {
             }
             for planned in std::mem::take(&mut self.waiting_ranks) {
                 self.plan_rank(&planned, first);
+            }
+            for planned in std::mem::take(&mut self.waiting_reboots) {
+                self.plan_reboot(planned, first);
             }
         }
     }
@@ -422,12 +456,17 @@ impl<'s> Run<'s> {
         let (flow, path) = planned.path;
         for running in self.copies_of(flow) {
             let Flow { from: near, to: far, .. } = self.flows[running].flow;
-            for id in [near, far] {
+            let number = self.flows[running].flow.paths[path];
+            for (id, end) in [(near, End::Near), (far, End::Far)] {
+                let (_, local) = self.world.net.path_end(number, end);
                 let host = self.world.host_mut(id);
-                let local = host.addresses()[path];
                 host.set_rank_at(from + planned.at, local.ip(), planned.rank);
             }
         }
+    }
+
+    fn plan_reboot(&mut self, planned: PlannedReboot, from: Instant) {
+        self.world.net.reboot_nat_at(from + planned.at, self.nats.ids[planned.nat]);
     }
 
     fn result(&self) -> RunResult {
@@ -448,7 +487,13 @@ impl<'s> Run<'s> {
         }
         debug_assert_eq!(transfer.seed, self.seed);
         let groups = self.groups.results(|flow| self.transfer(&self.flows[flow]));
-        RunResult { parameters: self.scenario.parameters.clone(), transfer, flows, groups }
+        let parameters = self.scenario.parameters.clone();
+        RunResult { parameters, transfer, flows, groups, nats: self.nat_stats() }
+    }
+
+    fn nat_stats(&self) -> Vec<(String, NatStats)> {
+        let nats = self.scenario.nats.all.iter().zip(&self.nats.ids);
+        nats.map(|(model, id)| (model.name.clone(), self.world.net.nat_stats(*id))).collect()
     }
 
     fn transfer(&self, running: &Running) -> TransferResult {
