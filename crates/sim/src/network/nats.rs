@@ -49,6 +49,14 @@ pub(super) struct PlacedNat {
     pub(super) outer: Option<NatId>,
 }
 
+/// Where a route leads that ends at a NAT.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Entrance {
+    pub(super) nat: NatId,
+    /// The direction of a way that it takes.
+    pub(super) way: RouteId,
+}
+
 /// Identifies a route that was made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Made {
@@ -82,6 +90,8 @@ pub(super) struct Nats {
     /// The ways that lead away from an address, by the routes that describe them.
     pub(super) ways: BTreeMap<HostAddress, Vec<RouteId>>,
     pub(super) made: BTreeMap<Made, RouteId>,
+    /// The routes of [`Self::made`] that lead to a NAT.
+    pub(super) entrances: BTreeMap<RouteId, Entrance>,
     /// The route that the last packet took.
     pub(super) latest: BTreeMap<Pair, RouteId>,
     pub(super) stun_server: SocketAddr,
@@ -95,6 +105,7 @@ impl Default for Nats {
             inside: BTreeMap::new(),
             ways: BTreeMap::new(),
             made: BTreeMap::new(),
+            entrances: BTreeMap::new(),
             latest: BTreeMap::new(),
             stun_server: STUN_SERVER,
         }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::Network;
-use super::route::NatRole;
 use crate::ids::{LinkId, NodeId, RouteId};
 use crate::observe::{DeliveredPacket, DroppedPacket, SentPacket};
 use crate::packet::{Delivery, DropCause, Handle, Packet, TooLong};
@@ -188,47 +187,20 @@ impl Network {
             }
             return None;
         }
-        if let NatRole::Entrance { .. } = route.role {
-            let refused = self.take_inwards(handle);
-            return self.arrive(handle, link, refused);
+        if !route.is_mapped && !self.passes_nats(handle, link) {
+            return None;
         }
-        self.arrive(handle, link, None)
-    }
-
-    /// Delivers a packet that has crossed its last link, or drops it, for the cause given if there
-    /// is one.
-    #[inline(always)] // for most packets it is a part of `leave`
-    fn arrive(
-        &mut self,
-        handle: Handle,
-        link: LinkId,
-        refused: Option<DropCause>,
-    ) -> Option<Delivery> {
         let packet = self.packets.get_mut(handle);
         let &mut Packet { id, route: number, .. } = packet;
         let route = &self.routes[number.0 as usize];
         let node = route.spec.to;
-        let lost = if refused.is_some() {
-            refused
-        } else if !route.is_mapped {
-            Some(DropCause::Unmapped)
-        } else if packet.damaged.is_none() {
-            None
-        } else if packet.is_found_damaged() {
-            Some(DropCause::Corrupt)
-        } else {
+        if packet.damaged.is_some() {
+            if packet.is_found_damaged() {
+                self.lose(handle, DropCause::Corrupt, link);
+                return None;
+            }
             // One damage in 2^32 is not found, or two cancelled each other.
             packet.payload = packet.damaged.take().map(Bytes::from);
-            None
-        };
-        if let Some(cause) = lost {
-            let (path, node) = (route.path, route.spec.from);
-            let payload = self.packets.remove(handle);
-            if let Some(path) = path {
-                self.count_drop(path, &payload);
-            }
-            self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
-            return None;
         }
         self.trace.packet_fate(Mark::Delivered, self.queue.now(), id, 0);
         if let Some(log) = &mut self.log {
@@ -240,6 +212,28 @@ impl Network {
             observer.packet_delivered(self.queue.now(), &packet);
         }
         Some(Delivery { node, route: number, id, payload: self.packets.remove(handle) })
+    }
+
+    /// Takes a packet that has crossed its last link in through the NATs there. False if they have
+    /// no mapping for it, and it is gone.
+    #[cold]
+    fn passes_nats(&mut self, handle: Handle, link: LinkId) -> bool {
+        let refused = self.take_inwards(handle);
+        refused.into_iter().for_each(|cause| self.lose(handle, cause, link));
+        refused.is_none()
+    }
+
+    /// Drops a packet that has crossed its last link.
+    #[cold]
+    fn lose(&mut self, handle: Handle, cause: DropCause, link: LinkId) {
+        let Packet { id, route, .. } = *self.packets.get(handle);
+        let route = &self.routes[route.0 as usize];
+        let (path, node) = (route.path, route.spec.from);
+        let payload = self.packets.remove(handle);
+        if let Some(path) = path {
+            self.count_drop(path, &payload);
+        }
+        self.dropped(DroppedPacket { id, node, cause, link: Some(link) });
     }
 
     fn dropped(&mut self, packet: DroppedPacket) {

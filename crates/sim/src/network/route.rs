@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::ids::{LinkId, NatId, NodeId, RouteId};
+use crate::ids::{LinkId, NodeId};
 
 /// Describes a route: the links that packets from one address to another cross.
 #[derive(Clone, Debug)]
@@ -24,7 +24,8 @@ pub(super) struct Route {
     pub(super) spec: RouteSpec,
     /// Destination and source as the receiving node sees them.
     pub(super) seen_ends: (SocketAddr, SocketAddr),
-    /// False once a NAT has dropped the mapping behind it.
+    /// False once a NAT has dropped the mapping behind it, and at an entrance, where NATs look for
+    /// one for each packet.
     pub(super) is_mapped: bool,
     /// Its packets are cross-traffic, of which only the size counts, and end on the last link.
     pub(super) is_blank: bool,
@@ -44,12 +45,7 @@ pub(super) enum NatRole {
     /// A packet made it, and no NAT is at its far end any more.
     Made,
     /// A packet made it, and at its far end a NAT says whose it is.
-    Entrance {
-        /// The NAT.
-        nat: NatId,
-        /// The direction of a way that it takes.
-        way: RouteId,
-    },
+    Entrance,
 }
 
 /// A direction of a path.

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 
 use super::Network;
-use super::nats::{Face, HostAddress, InnerAddress, Made, Pair, PlacedNat};
+use super::nats::{Entrance, Face, HostAddress, InnerAddress, Made, Pair, PlacedNat};
 use super::path::Path;
 use super::route::{NatRole, Route, RouteSpec};
 use crate::ids::{NatId, NodeId, RouteId};
@@ -64,8 +64,8 @@ impl Network {
         id
     }
 
-    /// Puts an address of a node into the network inside a NAT. Only ways that are
-    /// [added](Self::add_way) lead to it.
+    /// Puts an address of a node into the network inside a NAT, out of that of another NAT if it
+    /// was there. Only ways that are [added](Self::add_way) lead to it.
     ///
     /// # Panics
     ///
@@ -73,7 +73,10 @@ impl Network {
     pub fn put_behind(&mut self, node: NodeId, address: SocketAddr, nat: NatId) {
         let old = self.nats.inside.insert(InnerAddress { nat, address }, node);
         assert!(old.is_none_or(|old| old == node), "two hosts behind a NAT have {address}");
-        self.nats.behind.insert(HostAddress { node, address }, nat);
+        let before = self.nats.behind.insert(HostAddress { node, address }, nat);
+        if let Some(before) = before.filter(|before| *before != nat) {
+            self.nats.inside.remove(&InnerAddress { nat: before, address });
+        }
     }
 
     /// Joins two addresses, each of which may be behind NATs, by links in both directions. Returns
@@ -269,9 +272,12 @@ impl Network {
         let base = &self.routes[way.0 as usize];
         let spec = RouteSpec { destination, to, ..base.spec.clone() };
         let path = base.path;
-        let role = entry.map_or(NatRole::Made, |nat| NatRole::Entrance { nat, way });
-        let is_mapped = entry.is_some() || !self.gone.contains(&(to, seen.0));
         let id = RouteId(self.routes.len() as u32);
+        let (mut role, mut is_mapped) = (NatRole::Made, !self.gone.contains(&(to, seen.0)));
+        if let Some(nat) = entry {
+            self.nats.entrances.insert(id, Entrance { nat, way });
+            (role, is_mapped) = (NatRole::Entrance, false);
+        }
         self.routes.push(Route { spec, seen_ends: seen, is_mapped, is_blank: false, role, path });
         self.nats.made.insert(made, id);
         Some(id)
@@ -279,11 +285,12 @@ impl Network {
 
     /// Takes a packet in through the NATs at the end of its way, and gives it the route that its
     /// receiver sees. Returns why it is dropped instead, if it is.
-    #[cold]
     pub(super) fn take_inwards(&mut self, packet: Handle) -> Option<DropCause> {
-        let route = &self.routes[self.packets.get(packet).route.0 as usize];
-        let NatRole::Entrance { nat, way } = route.role else { return None };
-        let (destination, source) = route.seen_ends;
+        let number = self.packets.get(packet).route;
+        let Some(&Entrance { nat, way }) = self.nats.entrances.get(&number) else {
+            return Some(DropCause::Unmapped); // a mapping that is gone
+        };
+        let (destination, source) = self.routes[number.0 as usize].seen_ends;
         let host = match self.nats.let_in(self.queue.now(), nat, destination, source) {
             Ok(host) => host,
             Err(cause) => return Some(cause),
@@ -293,7 +300,7 @@ impl Network {
         match self.make_route(Made { way, destination, seen, entry: None, to }) {
             Some(route) => {
                 self.packets.get_mut(packet).route = route;
-                None
+                (!self.routes[route.0 as usize].is_mapped).then_some(DropCause::Unmapped)
             }
             None => Some(DropCause::NoRoute),
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manypath_proto::Rng;
+use proptest::prelude::*;
 
 use super::*;
 use crate::nat::NatBehaviour::{AddressDependent, EndpointIndependent};
@@ -325,6 +326,22 @@ fn a_relayed_address_is_reached_past_the_nats_of_its_owner() {
     assert_eq!((path(relayed.address), direct), (Some(by_relay), 0));
 }
 
+/// A host takes its address along into another network: what comes to its old NAT has nobody there.
+#[test]
+fn a_host_that_changes_its_network_is_behind_the_new_nat_only() {
+    let Client { mut internet, client, server, .. } = client(|_| {});
+    let first = internet.pass(client, server.address).remote;
+    let other = internet.nat("203.0.113.1", |_| {});
+    internet.send(server, first);
+    internet.net.put_behind(client.node, client.address, other);
+    assert_eq!(internet.run(DELAY), []);
+    assert_eq!(internet.last_drop(), DropCause::Unmapped);
+    assert_eq!(internet.lose(server, first), DropCause::NoRoute, "no way leads there any more");
+    let second = internet.pass(client, server.address).remote;
+    assert_eq!(second, address("203.0.113.1:5000"));
+    assert_eq!(internet.pass(server, second).local, client.address);
+}
+
 /// STUN from the very address in use: with mappings that depend on peers, peers see another address
 /// than the server does.
 #[test]
@@ -411,4 +428,35 @@ fn the_number_of_routes_is_bounded() {
         assert_eq!(internet.run(DELAY), []);
     }
     assert_eq!(sent, MOST_MADE);
+}
+
+proptest! {
+    /// Whatever NATs stand in a row, a server on the Internet is reached and answers, until one of
+    /// them reboots; then the next packet opens the way again.
+    #[test]
+    fn answers_come_back_through_any_row_of_nats(row in prop::collection::vec(0..9_usize, 1..5)) {
+        let kinds: Vec<NatSpec> = hole_punching::kinds().collect();
+        let mut internet = Internet::new();
+        let mut innermost: Option<NatId> = None;
+        for (number, kind) in row.into_iter().enumerate() {
+            let public = IpAddr::from([100, 64, 0, number as u8]);
+            let spec = NatSpec { public, ..kinds[kind].clone() };
+            innermost = Some(match innermost {
+                Some(outer) => internet.net.add_nat_behind(spec, outer),
+                None => internet.net.add_nat(spec),
+            });
+        }
+        let client = internet.host("10.0.0.2:5000", innermost);
+        let server = internet.host("192.0.2.80:80", None);
+        internet.join(client, server);
+        for nat in internet.net.nats_of(client.node, client.address) {
+            let seen = internet.pass(client, server.address).remote;
+            prop_assert_eq!(seen.ip(), ip("100.64.0.0"));
+            let answer = internet.pass(server, seen);
+            prop_assert_eq!(answer.node, client.node);
+            prop_assert_eq!((answer.local, answer.remote), (client.address, server.address));
+            internet.net.reboot_nat(nat);
+            prop_assert_eq!(internet.lose(server, seen), DropCause::Unmapped);
+        }
+    }
 }

@@ -29,7 +29,7 @@ use crate::nat::NatBehaviour;
 use crate::nat::PortAssignment;
 
 /// The kinds of NATs, in the order of rows and columns: mapping, then filtering.
-fn kinds() -> impl Iterator<Item = NatSpec> {
+pub(super) fn kinds() -> impl Iterator<Item = NatSpec> {
     let all = NatBehaviour::ALL;
     let each = all.into_iter().flat_map(move |mapping| all.map(|filtering| (mapping, filtering)));
     each.map(|(mapping, filtering)| {
