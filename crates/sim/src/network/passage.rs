@@ -187,40 +187,52 @@ impl Network {
             }
             return None;
         }
-        if !route.is_mapped && !self.passes_nats(handle, link) {
-            return None;
+        // What most packets need is read once.
+        let (id, is_damaged) = (packet.id, packet.damaged.is_some());
+        let (mut number, mut node) = (packet.route, route.spec.to);
+        if !route.is_mapped {
+            number = self.pass_nats(handle, link)?;
+            node = self.routes[number.0 as usize].spec.to;
         }
-        let packet = self.packets.get_mut(handle);
-        let &mut Packet { id, route: number, .. } = packet;
-        let route = &self.routes[number.0 as usize];
-        let node = route.spec.to;
-        if packet.damaged.is_some() {
-            if packet.is_found_damaged() {
-                self.lose(handle, DropCause::Corrupt, link);
-                return None;
-            }
-            // One damage in 2^32 is not found, or two cancelled each other.
-            packet.payload = packet.damaged.take().map(Bytes::from);
+        if is_damaged && !self.hides_damage(handle, link) {
+            return None;
         }
         self.trace.packet_fate(Mark::Delivered, self.queue.now(), id, 0);
         if let Some(log) = &mut self.log {
             log.delivered(self.queue.now(), id);
         }
-        if let (Some(observer), Some(payload)) = (&mut self.observer, &packet.payload) {
-            let (local, remote) = route.seen_ends;
+        if let (Some(observer), Some(payload)) =
+            (&mut self.observer, &self.packets.get(handle).payload)
+        {
+            let (local, remote) = self.routes[number.0 as usize].seen_ends;
             let packet = DeliveredPacket { id, node, local, remote, payload };
             observer.packet_delivered(self.queue.now(), &packet);
         }
         Some(Delivery { node, route: number, id, payload: self.packets.remove(handle) })
     }
 
-    /// Takes a packet that has crossed its last link in through the NATs there. False if they have
-    /// no mapping for it, and it is gone.
+    /// Takes a packet that has crossed its last link in through the NATs there, and returns the
+    /// route that its receiver sees. `None` if they have no mapping for it, and it is gone.
     #[cold]
-    fn passes_nats(&mut self, handle: Handle, link: LinkId) -> bool {
-        let refused = self.take_inwards(handle);
-        refused.into_iter().for_each(|cause| self.lose(handle, cause, link));
-        refused.is_none()
+    fn pass_nats(&mut self, handle: Handle, link: LinkId) -> Option<RouteId> {
+        if let Some(cause) = self.take_inwards(handle) {
+            self.lose(handle, cause, link);
+            return None;
+        }
+        Some(self.packets.get(handle).route)
+    }
+
+    /// False if the receiver of a damaged packet finds that out, and it is gone.
+    #[cold]
+    fn hides_damage(&mut self, handle: Handle, link: LinkId) -> bool {
+        let packet = self.packets.get_mut(handle);
+        if packet.is_found_damaged() {
+            self.lose(handle, DropCause::Corrupt, link);
+            return false;
+        }
+        // One damage in 2^32 is not found, or two cancelled each other.
+        packet.payload = packet.damaged.take().map(Bytes::from);
+        true
     }
 
     /// Drops a packet that has crossed its last link.
