@@ -11,6 +11,9 @@
 //! With the feature `measure`, `Prober` measures paths without an association. [`traceroute`] finds
 //! the routers on the way; a relay does so for its users.
 //!
+//! With the feature `port-mapping`, `PortMapping` has a home router forward a UDP port, so that
+//! peers elsewhere reach it.
+//!
 //! [`NetworkWatch`] tells when this host's network changes, and [`UdpSockets::follow`] brings the
 //! sockets up to date with its addresses.
 //!
@@ -22,11 +25,15 @@ mod address;
 mod bind;
 mod clock;
 mod follow;
+#[cfg(feature = "port-mapping")]
+mod gateway;
 mod interfaces;
 #[cfg(feature = "measure")]
 mod ipid;
 mod metered;
 mod pairing;
+#[cfg(feature = "port-mapping")]
+pub mod port_mapping;
 #[cfg(feature = "measure")]
 pub mod probe;
 #[cfg(feature = "measure")]
@@ -53,6 +60,8 @@ pub use address::{is_link_local_v6, unmapped};
 pub use bind::{BindError, BindTo, Buffers, granted_buffers};
 pub use clock::Clock;
 pub use follow::{Followed, NewAddress};
+#[cfg(feature = "port-mapping")]
+pub use gateway::gateway_of;
 pub use interfaces::{
     InterfaceAddress, addresses_of, interface_names, interfaces, preferred_source,
 };

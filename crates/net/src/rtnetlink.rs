@@ -189,6 +189,23 @@ impl Routes for Kernel {
 }
 
 impl Kernel {
+    /// The router of packets from `from` to `to` that are kept to an interface.
+    #[cfg(feature = "port-mapping")]
+    pub(crate) fn gateway(&mut self, to: IpAddr, from: IpAddr, link: u32) -> Option<IpAddr> {
+        let wanted = Wanted { from: Some(from), link: Some(link), ..Wanted::default() };
+        let route = self.lookup(to, wanted).filter(|route| outgoing(route) == Some(link))?;
+        let of_route = next_hop(&route.attributes);
+        of_route.or_else(|| {
+            let hops = route.attributes.iter().find_map(|attribute| match attribute {
+                RouteAttribute::MultiPath(hops) => Some(hops),
+                _ => None,
+            })?;
+            hops.iter()
+                .find(|hop| hop.interface_index == link)
+                .and_then(|h| next_hop(&h.attributes))
+        })
+    }
+
     /// True if packets from `from` that are kept to an interface have a route to `to`.
     fn has_route(&mut self, to: IpAddr, from: IpAddr, link: u32) -> bool {
         // Of IPv4 the kernel takes every address for a neighbour where an interface is named that
@@ -223,6 +240,16 @@ fn outgoing(route: &RouteMessage) -> Option<u32> {
     route.attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Oif(link) => Some(*link),
         RouteAttribute::MultiPath(hops) => hops.first().map(|hop| hop.interface_index),
+        _ => None,
+    })
+}
+
+/// The router of a route or of one of its hops.
+#[cfg(feature = "port-mapping")]
+fn next_hop(attributes: &[RouteAttribute]) -> Option<IpAddr> {
+    attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(RouteAddress::Inet(ip)) => Some((*ip).into()),
+        RouteAttribute::Gateway(RouteAddress::Inet6(ip)) => Some((*ip).into()),
         _ => None,
     })
 }
