@@ -57,8 +57,9 @@
 //! # }
 //! ```
 //!
-//! Two features are off by default. `relay` adds paths through TURN relays, and a relay for others.
-//! `measure` adds probes of paths and the tracing of their routers.
+//! Three features are off by default. `relay` adds paths through TURN relays, and a relay for
+//! others. `measure` adds probes of paths and the tracing of their routers. `port-mapping` has a
+//! home router forward a UDP port to this host.
 //!
 //! One task per endpoint moves the packets, in batches: it runs the sans-IO engine of
 //! `manypath-proto` over the sockets of `manypath-net`. It is spawned on the runtime that
@@ -104,6 +105,16 @@ pub mod measure {
     pub use manypath_net::{
         Leg, ProbeOptions, ProbedPath, Prober, Routes, Seen, Trace, TraceHop, TraceOptions,
         answers_from, route, traceroute,
+    };
+}
+
+/// A UDP port that a home router forwards to this host: PCP, NAT-PMP, UPnP IGD.
+#[cfg(feature = "port-mapping")]
+pub mod port_mapping {
+    pub use manypath_net::gateway_of;
+    pub use manypath_net::port_mapping::{
+        MappedBy, MappedPort, MappingState, NotMapped, PortMapping, is_reachable_from_elsewhere,
+        is_shared,
     };
 }
 
