@@ -1,6 +1,7 @@
 //! The relay.
 
 mod allocation;
+mod behaviour;
 mod limits;
 mod nonce;
 mod peers;
@@ -9,7 +10,7 @@ mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ use crate::message::{
 };
 use allocation::Allocation;
 pub use allocation::AllocationId;
+use behaviour::{At, StunPorts};
 pub use limits::Limits;
 use limits::{Bucket, Crowd, Rates};
 use nonce::Nonces;
@@ -96,6 +98,11 @@ pub trait Sockets {
     fn open(&mut self, id: AllocationId, wanted: Wanted) -> io::Result<SocketAddr>;
     /// Closes it.
     fn close(&mut self, id: AllocationId);
+    /// The address of the relay that the client in question has spoken to, as it sees it; `None`
+    /// if that is not known.
+    fn spoken_to(&self) -> Option<IpAddr> {
+        None
+    }
 }
 
 /// The action for a datagram of a client.
@@ -107,6 +114,8 @@ pub enum Reply {
     Answer(Vec<u8>),
     /// Send this to another port of the client's address.
     AnswerAt(SocketAddr, Vec<u8>),
+    /// Send this there from the other one of the relay's two ports.
+    AnswerFromOther(SocketAddr, Vec<u8>),
     /// Send the part `payload` of it from the socket of `allocation` to `peer`.
     ToPeer {
         /// From whose socket.
@@ -185,6 +194,7 @@ pub struct Server {
     mesh_has_changed: bool,
     /// Checked when a request names no user of ours, so that it takes as long.
     nobody: IntegrityKey,
+    stun_ports: Option<StunPorts>,
     stats: ServerStats,
 }
 
@@ -226,6 +236,7 @@ impl Server {
             mesh,
             mesh_has_changed: false,
             nobody,
+            stun_ports: None,
             stats: ServerStats::default(),
         }
     }
@@ -250,7 +261,9 @@ impl Server {
         };
         match (message.class(), message.method()) {
             (MessageClass::Indication, SEND) => self.on_send(now, client, &message),
-            (MessageClass::Request, BINDING) => self.on_binding(now, client, &message),
+            (MessageClass::Request, BINDING) => {
+                self.on_binding(now, client, &message, At::Main, sockets.spoken_to())
+            }
             (MessageClass::Request, _) => self.on_request(now, client, &message, sockets),
             (MessageClass::Success | MessageClass::Error, OVERLAY) => {
                 self.on_relay(now, client, &message);

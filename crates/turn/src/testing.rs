@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use manypath_proto::Instant;
 
@@ -21,6 +21,8 @@ pub(crate) fn address(text: &str) -> SocketAddr {
 pub(crate) struct Ports {
     pub(crate) open: BTreeMap<AllocationId, SocketAddr>,
     next: u16,
+    /// The relay's address.
+    pub(crate) on: Option<IpAddr>,
 }
 
 impl Sockets for Ports {
@@ -37,6 +39,10 @@ impl Sockets for Ports {
 
     fn close(&mut self, id: AllocationId) {
         assert!(self.open.remove(&id).is_some(), "closed what was not open");
+    }
+
+    fn spoken_to(&self) -> Option<IpAddr> {
+        self.on
     }
 }
 

@@ -39,9 +39,6 @@ const UNDERSTOOD: [AttributeType; 12] = [
     EvenPort::TYPE,
 ];
 
-/// The attribute with the port that an answer is to go to (RFC 5780 §7.5).
-const RESPONSE_PORT: u16 = 0x0027;
-
 /// The account of the overlay: a relay that knows another user's password alone is not of it.
 const FIRST: usize = 0;
 
@@ -49,25 +46,6 @@ const FIRST: usize = 0;
 type Refusal = u16;
 
 impl Server {
-    /// Binding (RFC 8489 §3): tells every client its own address, at another port if it asks for
-    /// that (RFC 5780 §7.5).
-    pub(super) fn on_binding(
-        &mut self,
-        now: Instant,
-        client: SocketAddr,
-        message: &Message<'_>,
-    ) -> Reply {
-        let mut answer = Message::builder_success(message, MessageWriteVec::new());
-        add(&mut answer, &XorMappedAddress::new(client, message.transaction_id()));
-        let reply = self.answer_stranger(now, client, answer.finish());
-        match (reply, response_port(message)) {
-            (Reply::Answer(answer), Some(port)) => {
-                Reply::AnswerAt(SocketAddr::new(client.ip(), port), answer)
-            }
-            (reply, _) => reply,
-        }
-    }
-
     /// Any other request: it must prove whose it is.
     pub(super) fn on_request(
         &mut self,
@@ -167,7 +145,12 @@ impl Server {
         self.answer_stranger(now, client, answer.finish())
     }
 
-    fn answer_stranger(&mut self, now: Instant, client: SocketAddr, answer: Vec<u8>) -> Reply {
+    pub(super) fn answer_stranger(
+        &mut self,
+        now: Instant,
+        client: SocketAddr,
+        answer: Vec<u8>,
+    ) -> Reply {
         if !self.strangers.has(now, client) {
             self.stats.over_rate += 1;
             return Reply::None;
@@ -421,11 +404,4 @@ fn unknown(message: &Message<'_>) -> Option<UnknownAttributes> {
         .take(16)
         .collect();
     (!types.is_empty()).then(|| UnknownAttributes::new(&types))
-}
-
-/// The port that the answer to a Binding request is to go to, if it names one.
-fn response_port(message: &Message<'_>) -> Option<u16> {
-    let attribute = message.raw_attribute(RESPONSE_PORT.into())?;
-    let &[a, b, ..] = &attribute.value[..] else { return None };
-    Some(u16::from_be_bytes([a, b])).filter(|&port| port != 0)
 }
