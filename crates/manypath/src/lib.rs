@@ -123,7 +123,7 @@ pub mod port_mapping {
 pub mod relay {
     pub use manypath_net::{
         Limits, MeshRelay, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats,
-        User,
+        StunPort, User,
     };
 }
 

@@ -10,7 +10,9 @@ use manypath::{
     Association, BindTo, Bytes, ConnectTarget, Endpoint, EndpointOptions, PathState, Relay,
     SendOptions,
 };
-use manypath_net::{Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, User};
+use manypath_net::{
+    Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, StunPort, User,
+};
 use tokio::task::JoinHandle;
 
 /// A running TURN server; it ends when this is dropped.
@@ -45,6 +47,7 @@ impl Turn {
             port,
             ports: 49152..=65535,
             external: None,
+            stun_port: StunPort::Off,
         })
         .unwrap();
         server.name_relays(relays);

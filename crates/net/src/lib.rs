@@ -74,7 +74,7 @@ pub use prober::{ProbeOptions, ProbedPath, Prober};
 pub use recv::UdpReceiver;
 pub use refused::{Refused, SendFailures};
 #[cfg(feature = "relay")]
-pub use relay_server::{RelayServer, RelayServerOptions};
+pub use relay_server::{RelayServer, RelayServerOptions, StunPort};
 pub use relays::{RELAY_OVERHEAD, Relay, RelayChange, RelayStatus, Relays, Way};
 #[cfg(feature = "measure")]
 pub use routes::{Leg, Routes, Seen, route};

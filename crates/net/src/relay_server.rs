@@ -1,5 +1,7 @@
 //! The sockets under a relay ([`manypath_turn::Server`]).
 
+mod second;
+
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -25,6 +27,8 @@ use crate::send::Outgoing;
 use crate::sockets::UdpSockets;
 use crate::traceroute::{TraceOptions, traceroute};
 use crate::turn::told;
+use second::Second;
+pub use second::StunPort;
 
 /// Size of the buffers of an allocation's socket in bytes, each way: some 50 ms at 100 Mbit/s. With
 /// the limit on allocations it bounds what peers can fill.
@@ -53,11 +57,14 @@ pub struct RelayServerOptions {
     pub ports: RangeInclusive<u16>,
     /// The address that peers reach the relay at, if a NAT translates its own one for one.
     pub external: Option<IpAddr>,
+    /// The second UDP port, by which clients find out how the NAT before them behaves.
+    pub stun_port: StunPort,
 }
 
 /// A TURN server on UDP sockets.
 pub struct RelayServer {
     clients: UdpSockets,
+    second: Second,
     receiver: UdpReceiver,
     received: Vec<Datagram>,
     server: Server,
@@ -73,7 +80,15 @@ pub struct RelayServer {
 
 /// Packets on their way out, those that follow each other on one way as one batch.
 #[derive(Default)]
-struct Batches(Vec<(Option<AllocationId>, Outgoing)>);
+struct Batches(Vec<(Leaves, Outgoing)>);
+
+/// The socket that a packet leaves from.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Leaves {
+    Clients,
+    Second,
+    Allocation(AllocationId),
+}
 
 /// Opens the sockets of allocations.
 struct Opener {
@@ -116,6 +131,10 @@ impl Sockets for Opener {
     fn close(&mut self, id: AllocationId) {
         self.open.remove(&id);
     }
+
+    fn spoken_to(&self) -> Option<IpAddr> {
+        Some(self.external.unwrap_or(self.on))
+    }
 }
 
 /// The addresses that clients and other relays reach a relay at.
@@ -146,8 +165,14 @@ impl RelayServer {
         let own = reachable(&clients, opener.external);
         let mut server = Server::new(clock.now(), options.config);
         server.set_own_addresses(&own);
+        let main = clients.bound().port();
+        let second = Second::open(&options.listen, main, options.stun_port);
+        if let Some(other) = second.port() {
+            server.set_stun_ports(main, other);
+        }
         Ok(RelayServer {
             clients,
+            second,
             receiver: UdpReceiver::new(),
             received: Vec::new(),
             server,
@@ -210,6 +235,7 @@ impl RelayServer {
         for _ in 0..ROUNDS {
             let now = self.clock.now();
             let mut any = self.serve_clients(cx, now);
+            any |= self.serve_second(cx, now);
             any |= self.serve_peers(cx, now);
             any |= self.trace(cx, now);
             self.server.handle_timeout(now, &mut self.opener);
@@ -229,14 +255,21 @@ impl RelayServer {
             self.opener.on = local.ip();
             match self.server.handle_client(now, client, &payload, &mut self.opener) {
                 Reply::None => {}
-                Reply::Answer(answer) => self.outgoing.add(None, local, client, &[], &answer),
-                Reply::AnswerAt(other, answer) => {
-                    self.outgoing.add(None, local, other, &[], &answer);
+                Reply::Answer(answer) => {
+                    self.outgoing.add(Leaves::Clients, local, client, &[], &answer);
+                }
+                Reply::AnswerAt(to, answer) => {
+                    self.outgoing.add(Leaves::Clients, local, to, &[], &answer);
+                }
+                Reply::AnswerFromOther(to, answer) => {
+                    let Some(port) = self.second.port() else { continue };
+                    let from = SocketAddr::new(local.ip(), port);
+                    self.outgoing.add(Leaves::Second, from, to, &[], &answer);
                 }
                 Reply::ToPeer { allocation, peer, payload: range } => {
                     let from = self.opener.open.get(&allocation).map(|s| s.bound().as_slice()[0]);
                     let (Some(from), Some(data)) = (from, payload.get(range)) else { continue };
-                    self.outgoing.add(Some(allocation), from, peer, &[], data);
+                    self.outgoing.add(Leaves::Allocation(allocation), from, peer, &[], data);
                 }
             }
         }
@@ -258,7 +291,7 @@ impl RelayServer {
                     Prefix::Channel(header) => (header, &payload),
                     Prefix::Indication(message) => (&[], message),
                 };
-                self.outgoing.add(None, from, forward.client, header, message);
+                self.outgoing.add(Leaves::Clients, from, forward.client, header, message);
             }
         }
         any
@@ -273,7 +306,7 @@ impl RelayServer {
         }
         while let Some(MeshTransmit { to, bytes }) = self.server.poll_transmit() {
             if let Some(local) = source(to, self.clients.bound()) {
-                self.outgoing.add(None, local, to, &[], &bytes);
+                self.outgoing.add(Leaves::Clients, local, to, &[], &bytes);
             }
         }
     }
@@ -306,10 +339,11 @@ impl RelayServer {
 
     /// Sends all there is. What a full socket does not take is lost, as on a full link.
     fn send(&mut self) {
-        for (allocation, mut batch) in self.outgoing.0.drain(..) {
-            let sockets = match allocation {
-                None => Some(&mut self.clients),
-                Some(id) => self.opener.open.get_mut(&id),
+        for (leaves, mut batch) in self.outgoing.0.drain(..) {
+            let sockets = match leaves {
+                Leaves::Clients => Some(&mut self.clients),
+                Leaves::Second => self.second.sockets_mut(),
+                Leaves::Allocation(id) => self.opener.open.get_mut(&id),
             };
             if let Some(sockets) = sockets
                 && sockets.try_send(&mut batch) == crate::Sent::Blocked
@@ -338,7 +372,7 @@ impl Batches {
     /// Adds a packet: to the last batch if it goes the same way and the sizes allow it.
     fn add(
         &mut self,
-        allocation: Option<AllocationId>,
+        leaves: Leaves,
         local: SocketAddr,
         remote: SocketAddr,
         header: &[u8],
@@ -348,7 +382,7 @@ impl Batches {
         if let Some((of, last)) = self.0.last_mut() {
             let segment = last.transmit.segment_size;
             let same =
-                *of == allocation && (last.transmit.local, last.transmit.remote) == (local, remote);
+                *of == leaves && (last.transmit.local, last.transmit.remote) == (local, remote);
             // All but the last of a batch are of one size.
             let fits = last.bytes.len().is_multiple_of(segment.max(1))
                 && len <= segment
@@ -361,7 +395,7 @@ impl Batches {
             }
         }
         let transmit = Transmit::new(local, remote, len);
-        self.0.push((allocation, Outgoing::new(transmit, [header, payload].concat())));
+        self.0.push((leaves, Outgoing::new(transmit, [header, payload].concat())));
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::net::UdpSocket;
 
 use super::*;
 use crate::relays::Relay;
-use crate::{RelayServer, RelayServerOptions};
+use crate::{RelayServer, RelayServerOptions, StunPort};
 
 /// Takes associations on `ip`, and does not hear every `deaf`-th datagram.
 async fn responder(ip: &str, deaf: u32) -> SocketAddr {
@@ -96,6 +96,7 @@ async fn a_path_through_a_relay_is_probed_beside_the_direct_one() {
         port: 0,
         ports: 49152..=65535,
         external: None,
+        stun_port: StunPort::Off,
     })
     .unwrap();
     let relay = |name: &str, password: &str, address| Relay {

@@ -22,6 +22,7 @@ fn options(limits: Limits) -> RelayServerOptions {
         port: 0,
         ports: 49152..=65535,
         external: None,
+        stun_port: StunPort::Off,
     }
 }
 
@@ -146,14 +147,14 @@ fn packets_that_follow_each_other_on_one_way_become_one_batch() {
         ("127.0.0.1:1".parse().unwrap(), "127.0.0.2:2".parse().unwrap());
     let mut batches = Batches::default();
     for len in [100, 100, 60, 100, 104] {
-        batches.add(None, a, b, &[1; 4], &vec![2; len]);
+        batches.add(Leaves::Clients, a, b, &[1; 4], &vec![2; len]);
     }
-    batches.add(None, b, a, &[], &[3; 108]);
+    batches.add(Leaves::Clients, b, a, &[], &[3; 108]);
     let shape: Vec<_> =
         batches.0.iter().map(|(_, o)| (o.transmit.segment_size, o.bytes.len())).collect();
     assert_eq!(shape, [(104, 272), (104, 104), (108, 108), (108, 108)]);
     for _ in 0..200 {
-        batches.add(None, a, b, &[], &[4; 10]);
+        batches.add(Leaves::Clients, a, b, &[], &[4; 10]);
     }
     let packets = |o: &Outgoing| o.bytes.len().div_ceil(o.transmit.segment_size);
     assert!(batches.0.iter().all(|(_, o)| packets(o) <= MAX_SEGMENTS));
@@ -184,6 +185,68 @@ async fn the_relay_traces_its_route_to_a_peer_of_its_user() {
         }
     })
     .await;
+}
+
+/// A Binding request of STUN, which asks for an answer from another port if `change` is true.
+fn binding(change: bool) -> Vec<u8> {
+    let cookie = [0x21, 0x12, 0xa4, 0x42];
+    let attribute: &[u8] = if change { &[0, 3, 0, 4, 0, 0, 0, 2] } else { &[] };
+    [&[0, 1, 0, attribute.len() as u8][..], &cookie, &[7; 12], attribute].concat()
+}
+
+#[tokio::test]
+async fn a_stranger_gets_answers_from_the_port_that_he_asks_for() {
+    let listen = vec![BindTo::Address([127, 0, 0, 9].into())];
+    // The port after a free one may be in use.
+    let mut relay = loop {
+        let (listen, stun_port) = (listen.clone(), StunPort::Next);
+        let options = RelayServerOptions { listen, stun_port, ..options(Limits::default()) };
+        let relay = RelayServer::bind(options).unwrap();
+        if relay.stun_port().is_some() {
+            break relay;
+        }
+        assert!(relay.stun_port_error().is_some());
+    };
+    let main = relay.addresses()[0];
+    let second = SocketAddr::new(main.ip(), relay.stun_port().unwrap());
+    assert_eq!(second.port(), main.port() + 1);
+    let asking = async {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        for (to, change, expected) in [
+            (main, false, main),
+            (main, true, second),
+            (second, false, second),
+            (second, true, main),
+        ] {
+            socket.send_to(&binding(change), to).await.unwrap();
+            let mut buffer = [0; 200];
+            let (_, from) = socket.recv_from(&mut buffer).await.unwrap();
+            assert_eq!((from, &buffer[..2]), (expected, &[1, 1][..]), "{to} {change}");
+        }
+        // What is not a Binding request is not for the second port.
+        let allocate = [&[0, 3][..], &binding(false)[2..]].concat();
+        socket.send_to(&allocate, second).await.unwrap();
+        let mut buffer = [0; 200];
+        let answer = timeout(Duration::from_millis(200), socket.recv_from(&mut buffer)).await;
+        assert!(answer.is_err(), "{answer:?}");
+    };
+    tokio::select! {
+        ended = timeout(PATIENCE, asking) => ended.expect("in time"),
+        () = relay.run() => panic!("a relay runs until it is dropped"),
+    }
+    assert_eq!(relay.stats().0.garbage, 1);
+}
+
+#[tokio::test]
+async fn a_relay_whose_second_port_is_taken_works_without() {
+    let taken = UdpSocket::bind("127.0.0.10:0").await.unwrap();
+    let stun_port = StunPort::Port(taken.local_addr().unwrap().port());
+    let listen = vec![BindTo::Address([127, 0, 0, 10].into())];
+    let options = RelayServerOptions { listen, stun_port, ..options(Limits::default()) };
+    let relay = RelayServer::bind(options).unwrap();
+    assert_eq!(relay.stun_port(), None);
+    assert!(matches!(relay.stun_port_error(), Some(BindError::InUse(_))));
+    assert!(!relay.addresses().is_empty());
 }
 
 /// A relay at this address.
