@@ -3,10 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use manypath_net::Buffers;
+use manypath_net::port_mapping::MappingState;
 
+use crate::causes::has_no_route;
 use crate::finding::Unseen;
 use crate::host::{Host, Link, Lookup, Neighbour, Route};
-use crate::probe::{Mapped, Memory, Mtu, Offset, Reach};
+use crate::probe::{Behaviour, Mapped, Memory, Mtu, Offset, Reach};
 
 /// An interface through which packets leave for the destination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Uplink {
     pub sources: Vec<IpAddr>,
     /// The user named it.
     pub is_named: bool,
+    /// The router's answer to the request for a mapping, if there is a NAT.
+    pub port_mapping: Option<MappingState>,
 }
 
 /// From an address of an uplink to an address of the destination.
@@ -40,6 +44,8 @@ pub struct Way {
     pub sends_batches: Option<bool>,
     /// Our transport address as STUN servers see it.
     pub mapped: Vec<Mapped>,
+    /// The behaviour of the NAT or firewall on the way.
+    pub behaviour: Behaviour,
     /// How long silence is remembered on the way.
     pub memory: Option<Memory>,
 }
@@ -119,6 +125,27 @@ impl Facts {
     /// True if an uplink reaches the destination, at any of its addresses.
     pub fn reaches(&self, uplink: usize) -> bool {
         self.ways_of(uplink).any(Way::answers)
+    }
+
+    /// True if an uplink with a route asked STUN servers, and none has answered.
+    pub fn is_silent_to_stun(&self, uplink: usize) -> bool {
+        let is_asked = |way: &&Way| {
+            let mut same_family = self.stun.iter().filter(|s| s.is_ipv6() == way.source.is_ipv6());
+            same_family.next().is_some() && !has_no_route(self, way)
+        };
+        let mut asked = self.ways_of(uplink).filter(is_asked).peekable();
+        self.is_up(uplink) && asked.peek().is_some() && asked.all(|way| way.mapped.is_empty())
+    }
+
+    /// True if nothing answers by UDP on any uplink: neither STUN servers, which were asked, nor
+    /// the destination.
+    pub fn is_udp_silent(&self) -> bool {
+        let mut up = (0..self.uplinks.len()).filter(|uplink| self.is_up(*uplink)).peekable();
+        up.peek().is_some() && up.all(|u| self.is_silent_to_stun(u) && !self.reaches(u))
+    }
+
+    fn is_up(&self, uplink: usize) -> bool {
+        self.link(uplink).is_some_and(|link| link.is_up && link.has_carrier)
     }
 
     /// The route that packets kept to the uplink take: that of the table for their source, or else

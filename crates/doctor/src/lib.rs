@@ -30,7 +30,7 @@ pub use host::{
     Address, Host, Link, Lookup, Neighbour, Offloads, Prefix, Route, Rule, Ruleset, Trial, Verdict,
 };
 pub use look::{Options, examine};
-pub use probe::{Mapped, Memory, Mtu, Offset, Reach, SendError};
+pub use probe::{Behaviour, Dependence, Mapped, Memory, Mtu, Offset, Reach, SendError};
 pub use report::{Report, UplinkLine};
 pub use shell::quoted;
 pub use system::{RunError, System, ThisSystem};

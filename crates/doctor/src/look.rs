@@ -10,7 +10,7 @@ use crate::checks::{self, Check};
 use crate::facts::{Facts, Uplink, Way};
 use crate::finding::{Looked, Unseen};
 use crate::host::Host;
-use crate::probe::{self, Offset};
+use crate::probe::{self, Behaviour, Offset};
 use crate::report::Report;
 use crate::system::System;
 
@@ -108,6 +108,7 @@ fn gather(system: &dyn System, options: &Options) -> Facts {
         let asked: Vec<_> =
             times.iter().map(|server| scope.spawn(move || ask_time(server))).collect();
         probe_all(&mut facts, options.long, scope);
+        map_ports(&mut facts);
         let offsets = asked.into_iter().filter_map(|a| a.join().ok().flatten());
         offsets.collect::<Vec<Offset>>()
     });
@@ -158,6 +159,7 @@ fn uplinks(
             name: link.name.clone(),
             sources: first(link),
             is_named: false,
+            port_mapping: None,
         };
         return candidates.map(uplink).collect();
     }
@@ -174,7 +176,10 @@ fn uplinks(
         let sources = address.map_or_else(|| first(link), |ip| vec![ip]);
         match found.iter_mut().find(|uplink| uplink.name == link.name) {
             Some(known) => known.sources.extend(sources),
-            None => found.push(Uplink { name: link.name.clone(), sources, is_named: true }),
+            None => {
+                let (name, port_mapping) = (link.name.clone(), None);
+                found.push(Uplink { name, sources, is_named: true, port_mapping });
+            }
         }
     }
     found
@@ -198,6 +203,7 @@ fn ways(uplinks: &[Uplink], remotes: &[SocketAddr], system: &dyn System) -> Vec<
                     mtu: None,
                     sends_batches: None,
                     mapped: Vec::new(),
+                    behaviour: Behaviour::default(),
                     memory: None,
                 });
             }
@@ -208,10 +214,10 @@ fn ways(uplinks: &[Uplink], remotes: &[SocketAddr], system: &dyn System) -> Vec<
 
 /// Probes all ways at once.
 fn probe_all<'s>(facts: &mut Facts, long: Option<Duration>, scope: &'s thread::Scope<'s, '_>) {
-    if !facts.is_probed {
+    if !facts.is_probed && facts.stun.is_empty() {
         return;
     }
-    let host = &facts.host;
+    let (host, is_probed) = (&facts.host, facts.is_probed);
     let jobs: Vec<_> = facts
         .ways
         .iter()
@@ -221,9 +227,16 @@ fn probe_all<'s>(facts: &mut Facts, long: Option<Duration>, scope: &'s thread::S
             let is_up = link.is_some_and(|link| link.is_up && link.has_carrier);
             let mtu = link.map_or(0, |link| link.mtu);
             let (way, stun) = (way.clone(), facts.stun.clone());
-            scope.spawn(
-                move || if is_up { probe_one(way, &name, mtu, &stun, long) } else { (way, None) },
-            )
+            scope.spawn(move || {
+                let (mut way, mut unseen) = (way, None);
+                if is_up && is_probed {
+                    unseen = probe_one(&mut way, &name, mtu);
+                }
+                if is_up {
+                    ask_stun(&mut way, &name, &stun, long);
+                }
+                (way, unseen)
+            })
         })
         .collect();
     for (index, job) in jobs.into_iter().enumerate() {
@@ -241,13 +254,8 @@ fn probe_all<'s>(facts: &mut Facts, long: Option<Duration>, scope: &'s thread::S
     facts.unseen.dedup();
 }
 
-fn probe_one(
-    mut way: Way,
-    name: &str,
-    mtu: usize,
-    stun: &[SocketAddr],
-    long: Option<Duration>,
-) -> (Way, Option<Unseen>) {
+/// Probes the destination on a way.
+fn probe_one(way: &mut Way, name: &str, mtu: usize) -> Option<Unseen> {
     let (source, remote) = (way.source, way.remote);
     let mut unseen = None;
     thread::scope(|scope| {
@@ -270,19 +278,52 @@ fn probe_one(
         way.mtu = probe::search(source, device, remote, mtu, rtt);
         way.sends_batches = probe::sends_batches(source, device, remote);
     }
+    unseen
+}
+
+/// Asks STUN servers about a way.
+fn ask_stun(way: &mut Way, name: &str, stun: &[SocketAddr], long: Option<Duration>) {
+    let (source, remote) = (way.source, way.remote);
     // Of destinations only a relay answers; others are not waited for.
     let itself = [remote];
     let servers = match (stun.is_empty(), remote.port() == STUN_PORT) {
         (true, true) => &itself[..],
         _ => stun,
     };
-    if !servers.is_empty() {
-        way.mapped = probe::mapped(source, device, servers);
+    if servers.is_empty() {
+        return;
     }
-    if let (Some(long), Some(first)) = (long, way.mapped.first()) {
-        way.memory = probe::memory(source, device, first.server, long);
+    let device = probe::open(source, Some(name)).is_ok().then_some(name);
+    way.mapped = probe::mapped(source, device, servers);
+    let Some(first) = way.mapped.first().map(|mapped| mapped.server) else { return };
+    let answering: Vec<SocketAddr> = way.mapped.iter().map(|mapped| mapped.server).collect();
+    thread::scope(|scope| {
+        let behaviour = scope.spawn(|| probe::behaviour(source, device, &answering));
+        way.memory = long.and_then(|long| probe::memory(source, device, first, long));
+        way.behaviour = behaviour.join().unwrap_or_default();
+    });
+}
+
+/// Asks the router of each uplink that is behind a NAT for a mapping, and deletes it again.
+fn map_ports(facts: &mut Facts) {
+    let mut wanted = Vec::new();
+    for uplink in 0..facts.uplinks.len() {
+        let is_translated = |way: &&Way| way.mapped.iter().any(|m| m.local != m.seen);
+        let way = facts.ways_of(uplink).find(is_translated);
+        let gateway = way.and_then(|way| facts.route(way)?.gateway);
+        wanted.extend(way.zip(gateway).map(|found| (uplink, found.0.source, found.1)));
     }
-    (way, unseen)
+    let found: Vec<_> = thread::scope(|scope| {
+        let ask = |(uplink, source, gateway)| {
+            let asking = scope.spawn(move || probe::port_mapping(source, gateway));
+            (uplink, asking)
+        };
+        let asking: Vec<_> = wanted.into_iter().map(ask).collect();
+        asking.into_iter().map(|(uplink, job)| (uplink, job.join().ok().flatten())).collect()
+    });
+    for (uplink, state) in found {
+        facts.uplinks[uplink].port_mapping = state;
+    }
 }
 
 /// The UDP port of STUN and TURN.

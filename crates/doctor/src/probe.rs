@@ -3,7 +3,9 @@
 //! A probe is an SCTP INIT, which whoever takes associations answers (RFC 9260 §5.1), and a STUN
 //! Binding request (RFC 8489), which relays answer. Everything blocks, with a limit.
 
+mod behaviour;
 mod clock;
+mod mapping;
 mod memory;
 mod mtu;
 mod packet;
@@ -15,8 +17,11 @@ use std::time::Duration;
 
 use manypath_net::Clock;
 
+pub(crate) use behaviour::behaviour;
+pub use behaviour::{Behaviour, Dependence};
 pub use clock::Offset;
 pub(crate) use clock::{now, offset};
+pub(crate) use mapping::port_mapping;
 pub use memory::Memory;
 pub(crate) use memory::memory;
 pub use mtu::Mtu;

@@ -1,10 +1,11 @@
 //! The report: uplinks, findings, and what was not seen.
 
+use manypath_net::port_mapping::MappingState;
 use serde::Serialize;
 
 use crate::facts::Facts;
 use crate::finding::{Finding, Looked, Severity, Unseen};
-use crate::probe::Reach;
+use crate::probe::{Dependence, Reach};
 
 /// An uplink and what was measured on it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -23,6 +24,12 @@ pub struct UplinkLine {
     pub mtu_bytes: Option<usize>,
     /// Our transport address as a STUN server sees it.
     pub mapped: Option<String>,
+    /// The destinations to which a socket has the same external address.
+    pub nat_mapping: Option<Dependence>,
+    /// The senders whose packets come in.
+    pub nat_filtering: Option<Dependence>,
+    /// The protocol by which the router maps ports, or `none`; null if it was not asked.
+    pub port_mapping: Option<String>,
 }
 
 /// The results. The keys are a public contract.
@@ -69,5 +76,11 @@ fn line(facts: &Facts, uplink: usize) -> UplinkLine {
         rtt_s: rtt.map(|rtt| rtt.as_secs_f64()),
         mtu_bytes: ways.iter().filter_map(|way| way.mtu).map(|mtu| mtu.path).min(),
         mapped: mapped.map(|mapped| mapped.seen.to_string()),
+        nat_mapping: ways.iter().find_map(|way| way.behaviour.mapping),
+        nat_filtering: ways.iter().find_map(|way| way.behaviour.filtering),
+        port_mapping: facts.uplinks[uplink].port_mapping.as_ref().map(|state| match state {
+            MappingState::Mapped(port) => port.by.to_string(),
+            _ => "none".to_owned(),
+        }),
     }
 }

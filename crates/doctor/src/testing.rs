@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::facts::{Facts, Uplink, Way};
 use crate::finding::{Finding, Looked};
 use crate::host::{Host, Lookup, Prefix, Route, Rule};
-use crate::probe::{Mtu, Reach};
+use crate::probe::{Behaviour, Mtu, Reach};
 use crate::system::{RunError, System};
 
 /// Files and the output of commands.
@@ -106,6 +106,7 @@ pub(crate) fn sound() -> Facts {
         name: name.to_owned(),
         sources: vec![IpAddr::from([10, net, 0, 2])],
         is_named: false,
+        port_mapping: None,
     };
     let way = |index: usize, net: u8| Way {
         uplink: index,
@@ -121,6 +122,7 @@ pub(crate) fn sound() -> Facts {
         mtu: Some(Mtu { interface: 1500, path: 1500, was_told: false }),
         sends_batches: Some(true),
         mapped: Vec::new(),
+        behaviour: Behaviour::default(),
         memory: None,
     };
     Facts {

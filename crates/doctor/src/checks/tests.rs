@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use manypath_net::Buffers;
+use manypath_net::port_mapping::{MappedBy, MappedPort, MappingState, NotMapped};
 
 use super::*;
-use crate::finding::Severity;
+use crate::finding::{Finding, Severity};
 use crate::host::{Neighbour, Ruleset};
-use crate::probe::{Mapped, Memory, Mtu, Offset, SendError};
+use crate::probe::{Behaviour, Dependence, Mapped, Memory, Mtu, Offset, SendError};
 use crate::testing::*;
 
 fn ip(text: &str) -> IpAddr {
@@ -326,20 +327,112 @@ fn small_buffers_are_a_warning_and_smaller_ones_than_wanted_a_note() {
     assert!(worse_than_notes(&facts).is_empty());
 }
 
-#[test]
-fn kinds_of_nat_are_told_apart() {
-    let mut facts = sound();
-    let mapped = |server: &str, seen: &str| Mapped {
+/// Our address on eth1 as a server sees it.
+fn mapped(server: &str, seen: &str) -> Mapped {
+    Mapped {
         local: "10.2.0.2:4000".parse().unwrap(),
         server: server.parse().unwrap(),
         seen: seen.parse().unwrap(),
-    };
+    }
+}
+
+/// The finding of this name.
+#[track_caller]
+fn finding(facts: &Facts, id: &str) -> Finding {
+    let found = all(facts).findings;
+    found.iter().find(|f| f.id == id).unwrap_or_else(|| panic!("{found:#?}")).clone()
+}
+
+#[test]
+fn kinds_of_nat_are_told_apart() {
+    let mut facts = sound();
     facts.ways[1].mapped = vec![mapped("192.0.2.1:3478", "203.0.113.7:4000")];
-    assert!(all(&facts).findings.iter().any(|f| f.id == "nat" && f.severity == Severity::Note));
+    assert_eq!(finding(&facts, "nat").severity, Severity::Note);
     facts.ways[1].mapped.push(mapped("192.0.2.2:3478", "203.0.113.7:4001"));
     only(&facts, "nat-symmetric");
     facts.ways[1].mapped = vec![mapped("192.0.2.1:3478", "10.2.0.2:4000")];
-    assert!(all(&facts).findings.iter().any(|f| f.id == "nat-none"));
+    finding(&facts, "nat-none");
+}
+
+#[test]
+fn what_a_nat_leaves_to_peers_follows_from_its_behaviour() {
+    use Dependence::*;
+    let direct = "direct with all peers";
+    let most = "direct with most peers, but not with those";
+    let few = "direct only with peers that let in packets from any port";
+    for (mapping, filtering, severity, expected) in [
+        (EndpointIndependent, EndpointIndependent, Severity::Note, direct),
+        (EndpointIndependent, AddressDependent, Severity::Note, direct),
+        (PortIndependent, PortIndependent, Severity::Note, direct),
+        (EndpointIndependent, AddressAndPortDependent, Severity::Note, most),
+        (PortIndependent, AddressAndPortDependent, Severity::Note, most),
+        (AddressDependent, AddressDependent, Severity::Warning, few),
+        (AddressAndPortDependent, AddressAndPortDependent, Severity::Warning, few),
+    ] {
+        let mut facts = sound();
+        facts.ways[1].mapped = vec![mapped("192.0.2.1:3478", "203.0.113.7:4000")];
+        let behaviour = Behaviour { mapping: Some(mapping), filtering: Some(filtering) };
+        facts.ways[1].behaviour = behaviour;
+        let id = if severity == Severity::Warning { "nat-symmetric" } else { "nat" };
+        let found = finding(&facts, id);
+        assert_eq!(found.severity, severity, "{behaviour:?}");
+        assert!(found.sentence.contains(expected), "{behaviour:?}: {}", found.sentence);
+    }
+    // A firewall without translation.
+    let mut facts = sound();
+    facts.ways[1].mapped = vec![mapped("192.0.2.1:3478", "10.2.0.2:4000")];
+    facts.ways[1].behaviour.filtering = Some(AddressAndPortDependent);
+    let found = finding(&facts, "nat-none");
+    assert!(found.sentence.contains(most), "{}", found.sentence);
+}
+
+#[test]
+fn a_router_that_maps_ports_makes_the_kind_of_nat_harmless() {
+    let symmetric = Some(Dependence::AddressAndPortDependent);
+    let mut facts = sound();
+    facts.ways[1].mapped = vec![mapped("192.0.2.1:3478", "203.0.113.7:4000")];
+    facts.ways[1].behaviour = Behaviour { mapping: symmetric, filtering: symmetric };
+    let state = |external: &str| {
+        let external = external.parse().unwrap();
+        Some(MappingState::Mapped(MappedPort { external, by: MappedBy::Pcp, lifetime: None }))
+    };
+    facts.uplinks[1].port_mapping = state("203.0.113.7:4000");
+    assert!(worse_than_notes(&facts).is_empty());
+    let found = finding(&facts, "nat-symmetric").sentence;
+    assert!(found.contains("PCP: direct with all peers"), "{found}");
+    assert_eq!(finding(&facts, "port-mapping").severity, Severity::Ok);
+
+    // A carrier's NAT before the router: its mappings are of no use.
+    facts.uplinks[1].port_mapping = state("100.64.3.4:4000");
+    only(&facts, "nat-symmetric");
+    let found = finding(&facts, "port-mapping-inner").sentence;
+    assert!(found.contains("100.64.3.4"), "{found}");
+    facts.uplinks[1].port_mapping = Some(MappingState::NotMapped(NotMapped::Silent));
+    only(&facts, "nat-symmetric");
+    assert_eq!(finding(&facts, "port-mapping-none").severity, Severity::Note);
+}
+
+#[test]
+fn a_network_without_udp_is_told_from_a_silent_server() {
+    let mut facts = sound();
+    facts.stun = vec!["192.0.2.1:3478".parse().unwrap()];
+    // The destination answers: the server does not run.
+    assert!(worse_than_notes(&facts).is_empty());
+    assert!(all(&facts).unseen.iter().any(|unseen| unseen.what == "NAT"));
+    silence(&mut facts, 0);
+    silence(&mut facts, 1);
+    let found = only(&facts, "udp-silent");
+    assert!(found.sentence.contains("from the destination and 192.0.2.1:3478"), "{found:?}");
+    assert_eq!(found.mend_at_destination, ["manypath relay --port 443"]);
+
+    // Without a destination the servers alone are asked.
+    (facts.is_probed, facts.destination) = (false, Vec::new());
+    for way in &mut facts.ways {
+        (way.by_device, way.by_address) = (None, None);
+    }
+    only(&facts, "udp-silent");
+    facts.ways[1].mapped = vec![mapped("192.0.2.1:3478", "10.2.0.2:4000")];
+    assert_eq!(only(&facts, "udp-silent").place.as_deref(), Some("eth0"));
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn uplinks(lines: &[UplinkLine]) -> String {
 
 fn state(line: &UplinkLine) -> String {
     match (line.answers, line.rtt_s) {
-        (None, _) => String::new(),
+        (None, _) => line.mapped.as_ref().map_or(String::new(), |m| format!("seen as {m}")),
         (Some(false), _) => "does not answer".to_owned(),
         (Some(true), rtt) => {
             let mut parts =
@@ -123,6 +123,9 @@ mod tests {
             rtt_s: answers.then_some(0.0123),
             mtu_bytes: answers.then_some(1500),
             mapped: None,
+            nat_mapping: None,
+            nat_filtering: None,
+            port_mapping: None,
         };
         Report {
             destination: vec!["192.0.2.9:9899".to_owned()],
