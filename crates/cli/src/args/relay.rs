@@ -23,6 +23,12 @@ pub(crate) struct RelayArgs {
     /// UDP port to listen on; 0 takes a free one
     #[arg(long, default_value_t = TURN_PORT)]
     pub port: u16,
+    /// Second UDP port, by which `doctor` finds out how a NAT behaves; 0: none [default: the next]
+    ///
+    /// It answers STUN Binding requests only (RFC 5780), within the limits for strangers. Open it
+    /// in the firewall, too. The relay works without it.
+    #[arg(long, value_name = "PORT")]
+    pub stun_port: Option<u16>,
     /// UDP ports for allocations; open them in the firewall
     #[arg(long, value_name = "FIRST-LAST", default_value = "49152-65535")]
     pub ports: String,

@@ -102,6 +102,9 @@ fn named(name: &str) -> Result<&'static dyn Check> {
 async fn stun_servers(servers: &[String]) -> Result<Found<SocketAddr>> {
     let (mut addresses, mut missing) = (Vec::new(), Vec::new());
     for text in servers {
+        // An argument for --via is a relay, too. Its password is not needed, and not repeated.
+        let of_relay = text.strip_prefix("turn:").and_then(|rest| rest.rsplit_once('@'));
+        let text = of_relay.map_or(text.as_str(), |relay| relay.1);
         match Host::read("--stun", text)?.look_up().await {
             Ok(all) => {
                 // All addresses are one server: an address of each family will do.
@@ -171,6 +174,8 @@ mod tests {
             ("[2001:db8::1]:7", "[2001:db8::1]:7"),
             ("::ffff:192.0.2.1", "192.0.2.1:3478"),
             ("[::ffff:192.0.2.1]:7", "192.0.2.1:7"),
+            ("turn:ann:secret@192.0.2.1", "192.0.2.1:3478"),
+            ("turn:ann:secret@[2001:db8::1]:7", "[2001:db8::1]:7"),
         ] {
             let found = stun_servers(&[text.to_owned()]).await.unwrap();
             assert_eq!(found.all, [address.parse().unwrap()], "{text}");

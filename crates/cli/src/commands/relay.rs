@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use data_encoding::BASE32_NOPAD;
 use manypath::relay::{
-    Limits, MeshRelay, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats, User,
+    Limits, MeshRelay, PeerRules, RelayServer, RelayServerOptions, ServerConfig, ServerStats,
+    StunPort, User,
 };
 use manypath::{BindTo, SocketError};
 use manypath_live::{Live, Stat, StatKind};
@@ -56,6 +57,11 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
             .hint(format!("--port chooses another port than {TURN_PORT}, --listen the address"))
     })?;
     announce(&args, &screen, &relay, &users, invented)?;
+    if let Some(error) = relay.stun_port_error() {
+        screen.line(&format!(
+            "No second port for STUN ({error}): `doctor` sees less of NATs. --stun-port names another"
+        ));
+    }
     let now = Arc::new(Mutex::new(Seen::of(&relay)));
     let live = Live::start("relay");
     let told = Arc::clone(&now);
@@ -214,6 +220,11 @@ fn options(args: &RelayArgs, users: Vec<User>) -> Result<RelayServerOptions> {
         port: args.port,
         ports: ports(&args.ports)?,
         external: args.external,
+        stun_port: match args.stun_port {
+            None => StunPort::Next,
+            Some(0) => StunPort::Off,
+            Some(port) => StunPort::Port(port),
+        },
     })
 }
 
@@ -253,6 +264,7 @@ fn announce(
             "addresses": addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "users": users.iter().map(|u| &u.name).collect::<Vec<_>>(),
             "via": words,
+            "stun_port": relay.stun_port(),
         });
         output::print(&format!("{event}\n"))?;
         return show_qr(args, words.as_deref(), screen);
