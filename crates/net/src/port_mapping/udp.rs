@@ -19,7 +19,7 @@ const WAITS: [Duration; 3] =
     [Duration::from_millis(250), Duration::from_millis(500), Duration::from_millis(1000)];
 /// Time for a router to delete a mapping.
 const LAST_WAITS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(500)];
-/// Datagrams that are read for each request at most; others are waiting requests' time.
+/// Datagrams that are read for each request at most, so that a flood ends the waiting.
 const DATAGRAMS_MAX: usize = 64;
 
 /// A mapping that was granted.
