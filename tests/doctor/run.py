@@ -5,8 +5,9 @@
 
 Every case begins with a host that has two uplinks and breaks it in one way. The doctor must find that and nothing else
 above a note. Then the commands of its finding are run as they are, and it must find nothing any more. Three sound
-set-ups, of IPv4, of IPv6 and with STUN servers, must have no finding at once. Needs Linux, root, and the commands ip,
-nft, ethtool, sysctl and setpriv; skipped loudly without them, unless --require is given.
+set-ups, of IPv4, of IPv6 and with STUN servers, must have no finding at once. Behind each kind of NAT it must say which
+peers can have direct paths. Needs Linux, root, and the commands ip, nft, miniupnpd, ethtool, sysctl and setpriv;
+skipped loudly without them, unless --require is given.
 """
 
 import argparse
@@ -21,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 from cases import CASES  # noqa: E402
 from failure import Failed, Unavailable  # noqa: E402
 from namespaces import Lab, check_machine, remove_leftovers  # noqa: E402
+from nats import NATS  # noqa: E402
 from net import DEST, DEST6, Net  # noqa: E402
 from requirements import add_binary, add_require, skip  # noqa: E402
 
@@ -47,9 +49,8 @@ def sound(lab, options):
     net = Net(lab, options.binary)
     net.serve()
     net.tell_time()
-    for port in ("3478", "3479"):
-        net.lab.spawn(net.z, [net.binary, "relay", "--listen", DEST, "--port", port, "--json"]).wait_line("{", 10)
-    code, report = net.doctor("--time-server", DEST, "--stun", f"{DEST}:3478,{DEST}:3479")
+    net.relay()
+    code, report = net.doctor("--time-server", DEST, "--stun", DEST)
     require_sound(code, report, "a sound set-up")
     # Nothing at all is found, and nothing is left out.
     if report["worst"] != "ok" or report["unseen"]:
@@ -150,6 +151,19 @@ def mend(net, expected, findings):
     return dest
 
 
+def kind_of_nat(name, lab, options):
+    """A host behind a NAT, without a destination: what the doctor says of it."""
+    nat = NATS[name]
+    net = Net(lab, options.binary)
+    net.tell_time()
+    nat.build(net)
+    relays = [net.relay(address) for address in nat.relays]
+    net.lab.settle(net.a)
+    code, report = net.doctor("--time-server", DEST, "--bind", "eth1", "--stun", ",".join(relays), dest="")
+    nat.check(net, code, report)
+    return report["findings"]
+
+
 SOUND = {"sound": sound, "sound-by-ipv6": sound_by_ipv6, "without-privilege": without_privilege}
 
 
@@ -158,7 +172,10 @@ def run(name, options):
     began = time.monotonic()
     with Lab(name, options.work_dir) as lab:
         try:
-            findings = SOUND[name](lab, options) if name in SOUND else broken(name, lab, options)
+            if name in SOUND:
+                findings = SOUND[name](lab, options)
+            else:
+                findings = (kind_of_nat if name in NATS else broken)(name, lab, options)
             return name, None, time.monotonic() - began, findings or []
         except (Failed, OSError, ValueError, KeyError) as why:
             return name, f"{type(why).__name__}: {why}", time.monotonic() - began, []
@@ -167,7 +184,7 @@ def run(name, options):
 def needs():
     """Raises Unavailable unless the tests can run here."""
     check_machine()
-    for tool, package in (("nft", "nftables"), ("ethtool", "ethtool"), ("sysctl", "procps"), ("setpriv", "util-linux")):
+    for tool, package in (("miniupnpd", "miniupnpd-nftables"), ("nft", "nftables"), ("ethtool", "ethtool"), ("sysctl", "procps"), ("setpriv", "util-linux")):
         if shutil.which(tool) is None:
             raise Unavailable(f"needs the command {tool!r} (Debian: {package})")
     if not Path("/proc/sys/net/ipv6").exists():
@@ -177,7 +194,7 @@ def needs():
 
 
 def main():
-    known = [*SOUND, *CASES]
+    known = [*SOUND, *CASES, *NATS]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_binary(parser)
     add_require(parser)
