@@ -296,7 +296,9 @@ fn ask_stun(way: &mut Way, name: &str, stun: &[SocketAddr], long: Option<Duratio
     let device = probe::open(source, Some(name)).is_ok().then_some(name);
     way.mapped = probe::mapped(source, device, servers);
     let Some(first) = way.mapped.first().map(|mapped| mapped.server) else { return };
-    let answering: Vec<SocketAddr> = way.mapped.iter().map(|mapped| mapped.server).collect();
+    // In the order of the user, not of the answers.
+    let answers = |server: &&SocketAddr| way.mapped.iter().any(|m| m.server == **server);
+    let answering: Vec<SocketAddr> = servers.iter().filter(answers).copied().collect();
     thread::scope(|scope| {
         let behaviour = scope.spawn(|| probe::behaviour(source, device, &answering));
         way.memory = long.and_then(|long| probe::memory(source, device, first, long));
@@ -308,10 +310,19 @@ fn ask_stun(way: &mut Way, name: &str, stun: &[SocketAddr], long: Option<Duratio
 fn map_ports(facts: &mut Facts) {
     let mut wanted = Vec::new();
     for uplink in 0..facts.uplinks.len() {
-        let is_translated = |way: &&Way| way.mapped.iter().any(|m| m.local != m.seen);
-        let way = facts.ways_of(uplink).find(is_translated);
-        let gateway = way.and_then(|way| facts.route(way)?.gateway);
-        wanted.extend(way.zip(gateway).map(|found| (uplink, found.0.source, found.1)));
+        let translated = facts.ways_of(uplink).find_map(|way| {
+            let mapped = way.mapped.iter().find(|m| m.local != m.seen)?;
+            Some((way.source, mapped.server.ip()))
+        });
+        let Some((source, server)) = translated else { continue };
+        match manypath_net::gateway_of(source, server) {
+            Ok(Some(gateway)) => wanted.push((uplink, source, gateway)),
+            Ok(None) => {}
+            Err(error) => {
+                let why = format!("the router that packets leave through is not known ({error})");
+                facts.unseen.push(Unseen::new("port mapping", why));
+            }
+        }
     }
     let found: Vec<_> = thread::scope(|scope| {
         let ask = |(uplink, source, gateway)| {
