@@ -75,6 +75,8 @@ async fn exchange(
     let stream = place.tcp_to_gateway(url.port).await.map_err(|_| NoAnswer)?;
     let mut client = http1::Builder::new();
     client.max_buf_size(HEADERS_BYTES_MAX).max_headers(HEADERS_MAX);
+    // Names of headers have no case, but not every router knows that.
+    client.title_case_headers(true);
     let open = client.handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = open.map_err(|_| NoAnswer)?;
     // Ends when this is dropped.
