@@ -5,7 +5,7 @@
 #![no_main]
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
@@ -30,6 +30,10 @@ impl Sockets for Ports {
     }
 
     fn close(&mut self, _: AllocationId) {}
+
+    fn spoken_to(&self) -> Option<IpAddr> {
+        Some([192, 0, 2, 1].into())
+    }
 }
 
 fn server(now: Instant) -> Server {
@@ -52,6 +56,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (honest, stranger) = (addr("203.0.113.1:4000"), addr("203.0.113.66:4000"));
     let peer = addr("198.51.100.9:9899");
     let (mut server, mut ports) = (server(now), Ports::default());
+    server.set_stun_ports(3478, 3479);
     let mut client = Client::new(now, "ann", "a secret", false);
     client.add_peer(now, peer);
     // A client with an allocation and a channel, so that there is something to break.
@@ -73,12 +78,21 @@ fuzz_target!(|bytes: &[u8]| {
         rest = after;
         now = now + Duration::from_millis(u64::from(to >> 3) * 40);
         match to % 8 {
-            0..=3 => match server.handle_client(now, stranger, datagram, &mut ports) {
-                Reply::Answer(answer) => {
-                    assert!(answer.len() + 28 <= 5 * (len + 28) / 2, "{} for {len}", answer.len());
-                }
-                reply => assert_eq!(reply, Reply::None, "a stranger is not served"),
-            },
+            at @ 0..=3 => {
+                let reply = if at == 3 {
+                    server.handle_other(now, stranger, datagram, &ports)
+                } else {
+                    server.handle_client(now, stranger, datagram, &mut ports)
+                };
+                let (to, answer) = match reply {
+                    Reply::None => (stranger, Vec::new()),
+                    Reply::Answer(answer) => (stranger, answer),
+                    Reply::AnswerAt(to, answer) | Reply::AnswerFromOther(to, answer) => (to, answer),
+                    Reply::ToPeer { .. } => panic!("a stranger is not served"),
+                };
+                assert_eq!(to.ip(), stranger.ip(), "nobody else gets an answer");
+                assert!(answer.len() + 28 <= 5 * (len + 28) / 2, "{} for {len}", answer.len());
+            }
             4 => {
                 if let Reply::ToPeer { payload, .. } =
                     server.handle_client(now, honest, datagram, &mut ports)

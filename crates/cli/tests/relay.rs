@@ -117,6 +117,21 @@ fn a_transfer_goes_through_relays_and_says_which() {
 }
 
 #[test]
+fn the_second_port_for_stun_is_named_or_left_out_and_the_relay_works_without_it() {
+    let free = std::net::UdpSocket::bind("127.0.0.57:0").unwrap().local_addr().unwrap().port();
+    let port = free.to_string();
+    let relay = Relay::start("127.0.0.57", &["--stun-port", &port]);
+    assert_eq!(relay.listening["stun_port"], free);
+    // It is taken now.
+    let second = Relay::start("127.0.0.57", &["--stun-port", &port]);
+    assert_eq!(second.listening["stun_port"], Value::Null);
+    let third = Relay::start("127.0.0.57", &["--stun-port", "0"]);
+    assert_eq!(third.listening["stun_port"], Value::Null);
+    let ends = [relay, second, third].map(Relay::stop);
+    assert!(ends.iter().all(|end| end["event"] == "stopped"), "{ends:?}");
+}
+
+#[test]
 fn a_wrong_password_costs_a_path_and_not_the_transfer() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     // It takes longer than the relay's refusal.

@@ -58,8 +58,12 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
     })?;
     announce(&args, &screen, &relay, &users, invented)?;
     if let Some(error) = relay.stun_port_error() {
+        // What follows is advice for the first port.
+        let why = error.to_string();
+        let why = why.split(';').next().unwrap_or_default();
         screen.line(&format!(
-            "No second port for STUN ({error}): `doctor` sees less of NATs. --stun-port names another"
+            "No second port for STUN ({why}): `doctor` sees less of NATs. --stun-port names another, \
+             0 is none"
         ));
     }
     let now = Arc::new(Mutex::new(Seen::of(&relay)));
