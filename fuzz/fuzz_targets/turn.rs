@@ -87,7 +87,9 @@ fuzz_target!(|bytes: &[u8]| {
                 let (to, answer) = match reply {
                     Reply::None => (stranger, Vec::new()),
                     Reply::Answer(answer) => (stranger, answer),
-                    Reply::AnswerAt(to, answer) | Reply::AnswerFromOther(to, answer) => (to, answer),
+                    Reply::AnswerAt(to, answer) | Reply::AnswerFromOther(to, answer) => {
+                        (to, answer)
+                    }
                     Reply::ToPeer { .. } => panic!("a stranger is not served"),
                 };
                 assert_eq!(to.ip(), stranger.ip(), "nobody else gets an answer");
