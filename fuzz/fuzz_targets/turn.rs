@@ -11,8 +11,8 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use manypath_proto::Instant;
 use manypath_turn::{
-    AllocationId, Client, Limits, PeerRules, Received, Reply, Server, ServerConfig, Sockets, User,
-    Wanted,
+    Access, AllocationId, Client, ClientOptions, Limits, PeerRules, Received, Reply, Server,
+    ServerConfig, Sockets, User, Wanted,
 };
 
 /// Sockets that always open.
@@ -45,6 +45,7 @@ fn server(now: Instant) -> Server {
             users: vec![user("ann", "a secret")],
             limits: Limits::default(),
             peers: PeerRules::default(),
+            grants_open: true,
             secret: [7; 32],
         },
     )
@@ -57,7 +58,8 @@ fuzz_target!(|bytes: &[u8]| {
     let peer = addr("198.51.100.9:9899");
     let (mut server, mut ports) = (server(now), Ports::default());
     server.set_stun_ports(3478, 3479);
-    let mut client = Client::new(now, "ann", "a secret", false);
+    let options = ClientOptions { access: Access::Open, ..ClientOptions::default() };
+    let mut client = Client::new(now, "ann", "a secret", options);
     client.add_peer(now, peer);
     // A client with an allocation and a channel, so that there is something to break.
     for _ in 0..8 {

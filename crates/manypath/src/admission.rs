@@ -34,6 +34,7 @@ impl Inner {
     /// good.
     pub(crate) fn admit(&mut self, now: Instant, id: AssocId) {
         self.stranger_left(id);
+        self.stranger_known();
         if let Some(assoc) = self.assocs.engine.assoc_mut(id) {
             let full = assoc.config().first_receive_buffer();
             if assoc.receive_buffer() < full {

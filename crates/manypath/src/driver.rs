@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manypath_net::{
-    Outgoing, RELAY_OVERHEAD, Refused, Relays, Sent, UdpReceiver, UdpSockets, interface_mtus,
+    Outgoing, RELAY_OVERHEAD_MAX, Refused, Relays, Sent, UdpReceiver, UdpSockets, interface_mtus,
 };
 use manypath_proto::sizes::UDP_IPV4_HEADERS;
 use manypath_proto::{Config, Datagram, Instant};
@@ -90,7 +90,8 @@ impl Driver {
         roaming: Option<Roaming>,
         config: &Config,
     ) -> Driver {
-        let packet = (config.mtu + RELAY_OVERHEAD).saturating_sub(UDP_IPV4_HEADERS).max(1);
+        let relay_header = if relays.is_empty() { 0 } else { RELAY_OVERHEAD_MAX };
+        let packet = (config.mtu + relay_header).saturating_sub(UDP_IPV4_HEADERS).max(1);
         Driver {
             shared,
             blocked: (0..sockets.count()).map(|_| VecDeque::new()).collect(),
@@ -215,6 +216,7 @@ impl Driver {
         for (index, peer) in inner.relay_paths.take_wanted() {
             self.relays.add_peer(now, index, peer);
         }
+        inner.follow_relayed_peers(now, &mut self.relays);
         for (relayed, peer) in inner.relay_paths.take_wanted_routes() {
             self.relays.trace(now, relayed, peer);
         }

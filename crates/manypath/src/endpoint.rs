@@ -11,7 +11,9 @@ use bytes::Bytes;
 
 #[cfg(feature = "relay")]
 use manypath_net::RelayStatus;
-use manypath_net::{BindTo, Clock, RELAY_OVERHEAD, Relays, SendFailures, UdpSockets, unmapped};
+use manypath_net::{
+    BindTo, Clock, RELAY_OVERHEAD, RELAY_OVERHEAD_MAX, Relays, SendFailures, UdpSockets, unmapped,
+};
 use manypath_proto as proto;
 use manypath_proto::{
     AssocId, ConnectTo, KeyManagement, PathId, PathRank, PathStats, Rng, SendOptions,
@@ -66,7 +68,8 @@ impl Endpoint {
         let has_relays = !options.relays.is_empty();
         #[cfg(not(feature = "relay"))]
         let has_relays = false;
-        let relay_header = if has_relays { RELAY_OVERHEAD } else { 0 };
+        let header = if options.accept { RELAY_OVERHEAD_MAX } else { RELAY_OVERHEAD };
+        let relay_header = if has_relays { header } else { 0 };
         let config = Arc::new(options.config.for_sockets(relay_header)?);
         if options.sctp_port == 0 {
             return Err(BindError::SctpPort);
@@ -103,7 +106,8 @@ impl Endpoint {
         let notes = sockets.notes().iter().cloned();
         #[cfg(feature = "relay")]
         let (relays, notes) = {
-            let (mut relays, more) = Relays::new(clock.now(), &options.relays, &bound);
+            let open = if options.accept { Relays::accepting } else { Relays::new };
+            let (mut relays, more) = open(clock.now(), &options.relays, &bound);
             if options.relay_peers {
                 relays.follow_overlay(&bound);
             }
@@ -160,18 +164,16 @@ impl Endpoint {
         target: ConnectTarget,
         first: Option<(SendOptions, Bytes)>,
     ) -> Result<Association, ConnectError> {
-        let ConnectTarget { remotes: given, sctp_port, security, limit } = target;
+        let ConnectTarget { remotes, relayed, sctp_port, security, limit } = target;
         let begun = tokio::time::Instant::now();
-        let mut remotes = Vec::with_capacity(given.len());
-        for remote in given.into_iter().map(unmapped) {
-            if !remotes.contains(&remote) {
-                remotes.push(remote);
-            }
-        }
+        let relayed = without_repeats(relayed.into_iter().map(|relayed| relayed.address));
+        let mut others = without_repeats(remotes);
+        others.retain(|remote| !relayed.contains(remote));
+        let remotes = [&relayed[..], &others].concat();
         if remotes.is_empty() {
             return Err(ConnectError::NoRemote);
         }
-        let (uplinks, pairs) = uplinks::find(self.shared(), &remotes).await;
+        let (uplinks, pairs) = uplinks::find(self.shared(), &relayed, &others).await;
         if pairs.paths.is_empty() {
             let locals = self.shared().bound().sources_for(&remotes);
             return Err(ConnectError::NoPath { locals, remotes });
@@ -325,4 +327,15 @@ impl Endpoint {
             inner.assocs.abort_all(now, reason.as_ref());
         });
     }
+}
+
+/// Addresses in their order, each once, IPv4 ones as such.
+fn without_repeats(given: impl IntoIterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let mut addresses = Vec::new();
+    for address in given.into_iter().map(unmapped) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    addresses
 }

@@ -91,7 +91,7 @@ pub use association::Association;
 pub use endpoint::Endpoint;
 pub use error::{BindError, ConnectError, OpenStreamError, SendError};
 pub use events::EventStream;
-pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions};
+pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions, RelayedAddress};
 pub use ranks::RankPlaceError;
 #[cfg(feature = "measure")]
 pub use routes::RouteWatch;

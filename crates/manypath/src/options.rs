@@ -39,6 +39,10 @@ pub struct EndpointOptions {
     /// bound, and a path comes when its relay is ready; a relay that is not reached holds nothing
     /// up. Packets are 4 bytes shorter than `mtu` would allow, for the header that they have up to
     /// a relay.
+    ///
+    /// An endpoint that [accepts](Self::accept) is reached through them, too, at the addresses that
+    /// [`relays`](crate::Endpoint::relays) tells. Packets to a relay are 36 bytes shorter then, 48
+    /// to an IPv6 one: so much more have those to peers without a channel (RFC 8656 §11.1).
     #[cfg(feature = "relay")]
     pub relays: Vec<Relay>,
     /// Takes further relays that those in `relays` know of, with the same user and password, up to
@@ -107,6 +111,8 @@ pub struct ConnectTarget {
     /// The peer's UDP addresses; the first is tried first, and `::ffff:192.0.2.1` is 192.0.2.1.
     /// They are matched with the local ones as [`pair`](crate::pair) says.
     pub remotes: Vec<SocketAddr>,
+    /// Addresses that relays gave the peer; these come first, as they are reached from everywhere.
+    pub relayed: Vec<RelayedAddress>,
     /// The peer's SCTP port.
     pub sctp_port: u16,
     /// How the association is protected; `None`: as the endpoint's are.
@@ -122,13 +128,36 @@ impl ConnectTarget {
     /// A peer with these UDP addresses and SCTP port 9899.
     pub fn new(remotes: impl IntoIterator<Item = SocketAddr>) -> ConnectTarget {
         let remotes = remotes.into_iter().collect();
-        ConnectTarget { remotes, sctp_port: DEFAULT_PORT, security: None, limit: None }
+        let (relayed, sctp_port) = (Vec::new(), DEFAULT_PORT);
+        ConnectTarget { remotes, relayed, sctp_port, security: None, limit: None }
+    }
+
+    /// The same peer, which relays gave further addresses.
+    #[must_use]
+    pub fn through(self, relayed: impl IntoIterator<Item = RelayedAddress>) -> ConnectTarget {
+        ConnectTarget { relayed: relayed.into_iter().collect(), ..self }
     }
 
     /// The same peer, with a limit in time.
     #[must_use]
     pub fn within(self, limit: Duration) -> ConnectTarget {
         ConnectTarget { limit: Some(limit), ..self }
+    }
+}
+
+/// An address that a relay gave a peer: packets to it come to the peer through the relay (RFC
+/// 8656).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelayedAddress {
+    /// The relayed transport address.
+    pub address: SocketAddr,
+    /// The UDP address of the relay itself, where it answers STUN requests (RFC 8489).
+    pub relay: SocketAddr,
+}
+
+impl From<Vec<SocketAddr>> for ConnectTarget {
+    fn from(remotes: Vec<SocketAddr>) -> ConnectTarget {
+        ConnectTarget::new(remotes)
     }
 }
 

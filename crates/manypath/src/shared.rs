@@ -4,6 +4,7 @@ mod accept_queue;
 mod assoc_state;
 mod associations;
 mod driver_link;
+mod relay_channels;
 mod relay_paths;
 
 use std::sync::atomic::AtomicBool;
@@ -23,6 +24,7 @@ use crate::uplinks::Wanted;
 use accept_queue::AcceptQueue;
 pub(crate) use assoc_state::PeerPlaces;
 pub(crate) use associations::Associations;
+use relay_channels::RelayChannels;
 use relay_paths::RelayPaths;
 
 /// An endpoint's state behind its lock, and what never changes.
@@ -63,6 +65,7 @@ impl Shared {
             accept: AcceptQueue::new(limits.backlog),
             strangers: limits.strangers.map(|limits| Crowd::new(limits.crowd())),
             relay_paths: RelayPaths::new(relays.len()),
+            relay_channels: RelayChannels::default(),
             open: true,
             handles: true,
             send_failures: SendFailures::default(),
@@ -103,6 +106,7 @@ pub(crate) struct Inner {
     accept: AcceptQueue,
     pub(crate) strangers: Option<Crowd<AssocId>>,
     pub(crate) relay_paths: RelayPaths,
+    relay_channels: RelayChannels,
     /// New associations are wanted: not closed, and a handle of the endpoint is left.
     open: bool,
     /// A handle of the endpoint is left.
@@ -143,6 +147,7 @@ impl Inner {
     }
 
     fn on_event(&mut self, now: Instant, id: AssocId, event: Event) {
+        self.relay_channels.note(&event);
         if matches!(event, Event::Connected { incoming: true }) && !self.assocs.contains(id) {
             self.on_incoming(now, id);
         }
@@ -233,6 +238,12 @@ impl Inner {
     pub(crate) fn endpoint_dropped(&mut self, now: Instant) {
         self.handles = false;
         self.stop_accepting(now);
+    }
+
+    /// A stranger was admitted.
+    pub(crate) fn stranger_known(&mut self) {
+        self.relay_channels.look_again();
+        self.assocs.kick();
     }
 
     /// The last handle of association `id` is gone.

@@ -48,15 +48,25 @@ impl Wanted {
     }
 }
 
-/// The uplinks to `remotes`, and the pairs of addresses for an association: the driver has opened
-/// the sockets that they need.
-pub(crate) async fn find(shared: &Arc<Shared>, remotes: &[SocketAddr]) -> (Uplinks, Pairs) {
+/// The uplinks to a peer, and the pairs of addresses for an association: the driver has opened the
+/// sockets that they need. The peer's `relayed` addresses come first, and are matched with ours
+/// apart from the `others`: each uplink has a path to one of them.
+pub(crate) async fn find(
+    shared: &Arc<Shared>,
+    relayed: &[SocketAddr],
+    others: &[SocketAddr],
+) -> (Uplinks, Pairs) {
+    let pairs = |uplinks: &Uplinks| {
+        let bound = shared.bound();
+        let through_relays = Pairs::towards(uplinks, &bound, relayed);
+        through_relays.then(Pairs::towards(uplinks, &bound, others))
+    };
     if !shared.follows_uplinks {
         let none = Uplinks::default();
-        let pairs = Pairs::towards(&none, &shared.bound(), remotes);
+        let pairs = pairs(&none);
         return (none, pairs);
     }
-    let mut uplinks = Uplinks::to(remotes);
+    let mut uplinks = Uplinks::to(&[relayed, others].concat());
     let places = uplinks.places();
     if !places.is_empty() {
         let metered = metered_interfaces().await;
@@ -70,7 +80,7 @@ pub(crate) async fn find(shared: &Arc<Shared>, remotes: &[SocketAddr]) -> (Uplin
         });
         poll_fn(|cx| shared.with(|inner, _| inner.poll_uplinks_open(cx))).await;
     }
-    let pairs = Pairs::towards(&uplinks, &shared.bound(), remotes);
+    let pairs = pairs(&uplinks);
     (uplinks, pairs)
 }
 

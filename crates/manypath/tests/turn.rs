@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::*;
 use manypath::{
     Association, BindTo, Bytes, ConnectTarget, Endpoint, EndpointOptions, PathState, Relay,
-    SendOptions,
+    RelayStatus, RelayedAddress, SendOptions,
 };
 use manypath_net::{
     Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, StunPort, User,
@@ -39,6 +39,7 @@ impl Turn {
             users: vec![User { name: "ann".into(), password: "secret".into() }],
             limits: Limits::default(),
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
+            grants_open: true,
             secret: [9; 32],
         };
         let mut server = RelayServer::bind(RelayServerOptions {
@@ -216,4 +217,90 @@ async fn an_endpoint_that_ends_gives_its_relays_back() {
         }
     })
     .await;
+}
+
+fn server_via(relays: Vec<Relay>) -> Endpoint {
+    let options = EndpointOptions { relays, relay_peers: false, ..options(&["127.0.0.2"], true) };
+    Endpoint::bind(options).unwrap()
+}
+
+/// The address that the only relay of an endpoint gave it, once that is known.
+async fn relayed_of(endpoint: &Endpoint) -> SocketAddr {
+    let is_there = |all: &[RelayStatus]| all.iter().all(|relay| relay.relayed.is_some());
+    let status = within("an address", endpoint.relays_until(is_there)).await;
+    assert!(status[0].is_open, "{status:?}");
+    status[0].relayed.unwrap()
+}
+
+/// A peer at a relayed address alone.
+fn behind(relay: &Turn, address: SocketAddr) -> ConnectTarget {
+    ConnectTarget::new([]).through([RelayedAddress { address, relay: relay.address }])
+}
+
+#[tokio::test]
+async fn an_endpoint_is_reached_through_its_relay() {
+    let turn = Turn::start("127.0.0.31", 0);
+    let server = server_via(vec![turn.relay("one", "secret")]);
+    let relayed = relayed_of(&server).await;
+    let client = client(&["127.0.0.1"]);
+    let (from, to) = connected_to(&client, behind(&turn, relayed), &server).await;
+    carry(&from, &to, 5_000_000).await;
+    carry(&to, &from, 5_000_000).await;
+    let paths = to.paths();
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    assert_eq!((paths[0].local, to.relay(paths[0].local)), (relayed, named("one")));
+    assert_eq!(paths[0].remote, address(&client), "the peer itself uses no relay");
+    assert_eq!(from.paths()[0].remote, relayed);
+}
+
+#[tokio::test]
+async fn the_relayed_address_of_a_peer_comes_first_and_its_own_join() {
+    let turn = Turn::start("127.0.0.32", 0);
+    let server = server_via(vec![turn.relay("one", "secret")]);
+    let relayed = relayed_of(&server).await;
+    let client = client(&["127.0.0.1"]);
+    let target = ConnectTarget { remotes: server.local_addresses(), ..behind(&turn, relayed) };
+    let (from, to) = connected_to(&client, target, &server).await;
+    active(&from, 2).await;
+    let remotes: Vec<_> = from.paths().iter().map(|path| path.remote).collect();
+    assert_eq!(remotes, [relayed, address(&server)]);
+    carry(&from, &to, 5_000_000).await;
+}
+
+#[tokio::test]
+async fn more_peers_than_channels_are_served_through_one_relay() {
+    let turn = Turn::start("127.0.0.33", 0);
+    let server = server_via(vec![turn.relay("one", "secret")]);
+    let relayed = relayed_of(&server).await;
+    let mut pairs = Vec::new();
+    for _ in 0..40 {
+        let client = client(&["127.0.0.1"]);
+        let (from, to) = connected_to(&client, behind(&turn, relayed), &server).await;
+        pairs.push((client, from, to));
+    }
+    for (_, from, to) in &pairs {
+        carry(from, to, 100_000).await;
+        carry(to, from, 100_000).await;
+    }
+}
+
+#[tokio::test]
+async fn a_relay_that_was_restarted_gives_another_address_and_associations_move_there() {
+    let mut turn = Turn::start("127.0.0.34", 0);
+    let server = server_via(vec![turn.relay("one", "secret")]);
+    let old = relayed_of(&server).await;
+    let client = client(&["127.0.0.1"]);
+    let (from, to) = connected_to(&client, behind(&turn, old), &server).await;
+    carry(&from, &to, 1_000_000).await;
+
+    let port = turn.address.port();
+    turn.task.abort();
+    let _ = (&mut turn.task).await;
+    let _turn = Turn::start("127.0.0.34", port);
+    // The server's packets tell it that the relay has lost its address.
+    carry(&to, &from, 1_000_000).await;
+    let new = relayed_of(&server).await;
+    assert_ne!(new, old);
+    assert!(to.paths().iter().all(|path| path.local == new), "{:?}", to.paths());
+    carry(&from, &to, 1_000_000).await;
 }

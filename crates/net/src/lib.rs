@@ -75,7 +75,9 @@ pub use recv::UdpReceiver;
 pub use refused::{Refused, SendFailures};
 #[cfg(feature = "relay")]
 pub use relay_server::{RelayServer, RelayServerOptions, StunPort};
-pub use relays::{RELAY_OVERHEAD, Relay, RelayChange, RelayStatus, Relays, Way};
+pub use relays::{
+    RELAY_OVERHEAD, RELAY_OVERHEAD_MAX, Relay, RelayChange, RelayStatus, Relays, Way,
+};
 #[cfg(feature = "measure")]
 pub use routes::{Leg, Routes, Seen, route};
 pub use send::{Outgoing, Sent};

@@ -37,11 +37,19 @@ impl Pairs {
         let mut pairs = Pairs::default();
         let mut others = remotes.to_vec();
         if !uplinks.places().is_empty() {
-            pairs = Pairs::of_uplinks(uplinks, bound.port(), preferred);
+            pairs = Pairs::of_uplinks(&uplinks.towards(remotes), bound.port(), preferred);
             others.retain(|remote| uplinks.used.iter().all(|u| !u.remotes.contains(remote)));
         }
         pairs.add(&bound.sources_for(&others), &others, &preferred);
         pairs
+    }
+
+    /// These, and others behind them.
+    #[must_use]
+    pub fn then(mut self, others: Pairs) -> Pairs {
+        self.paths.extend(others.paths);
+        self.candidates.extend(others.candidates);
+        self
     }
 
     /// Pairs each uplink with the remotes that it has a route to, and with no other. `port` is that

@@ -1,9 +1,9 @@
 //! Paths through relays: between the sockets and the engine.
 //!
 //! A relayed transport address (RFC 8656) is one more local address to the engine. What leaves from
-//! it goes to its relay in ChannelData messages from one of the sockets; what the relay brings is
-//! unpacked and comes to it. Batches stay batches: every packet of one gets a header of the same
-//! length.
+//! it goes to its relay from one of the sockets: in ChannelData messages, or in Send indications to
+//! peers without a channel. What the relay brings is unpacked and comes to it. Batches stay
+//! batches: every packet of one gets a header of the same length.
 
 #[cfg(feature = "relay")]
 mod overlay;
@@ -25,6 +25,11 @@ use crate::traceroute::Trace;
 
 /// Bytes that a packet through a relay is longer than a direct one: the header of ChannelData.
 pub const RELAY_OVERHEAD: usize = 4;
+/// Bytes that a packet to a peer without a channel is longer at most: the header of a Send
+/// indication (RFC 8656 §11.1) to an IPv6 address.
+pub const RELAY_OVERHEAD_MAX: usize = 48;
+/// The same to an IPv4 address.
+pub(crate) const SEND_OVERHEAD_V4: usize = 36;
 
 /// A TURN server and who we are to it.
 #[derive(Clone, PartialEq, Eq)]
@@ -61,6 +66,8 @@ pub struct RelayStatus {
     pub address: SocketAddr,
     /// The transport address it gave us, while it is ours.
     pub relayed: Option<SocketAddr>,
+    /// The relay lets in packets of all peers that its rules allow, known to us or not.
+    pub is_open: bool,
     /// The error, in words; `None` if there is none, or nothing is known yet.
     pub error: Option<String>,
     /// The route from it to each peer that it was asked for; `None` if it does not tell.
@@ -70,7 +77,14 @@ pub struct RelayStatus {
 impl RelayStatus {
     /// A relay that has not answered yet.
     pub fn new(name: String, address: SocketAddr) -> RelayStatus {
-        RelayStatus { name, address, relayed: None, error: None, routes: BTreeMap::new() }
+        RelayStatus {
+            name,
+            address,
+            relayed: None,
+            is_open: false,
+            error: None,
+            routes: BTreeMap::new(),
+        }
     }
 }
 
@@ -84,6 +98,13 @@ pub enum RelayChange {
     Open(Way),
     /// This relayed address is not ours any more.
     Gone(SocketAddr),
+    /// The same, of a relay that peers come through: it gave us another one.
+    Moved {
+        /// The address that was ours.
+        from: SocketAddr,
+        /// The new address.
+        to: SocketAddr,
+    },
     /// A relay that another one named has this number, and is asked for an address.
     Joined(usize),
     /// A relay's status is another one.
@@ -94,17 +115,23 @@ pub enum RelayChange {
 pub(crate) trait Client: fmt::Debug + Send {
     /// Asks for a way to `peer`.
     fn add_peer(&mut self, now: Instant, peer: SocketAddr);
+    /// Asks for a way to a peer that nobody knows, if there is room.
+    fn add_stranger(&mut self, now: Instant, peer: SocketAddr);
+    /// Keeps no way to `peer` any more.
+    fn remove_peer(&mut self, peer: SocketAddr);
     /// Asks for the route from the relay to a peer that there is a way to.
     fn trace(&mut self, now: Instant, peer: SocketAddr);
     /// The transport address that the relay gave us, while it is ours.
     fn relayed(&self) -> Option<SocketAddr>;
-    /// The header of a packet of `len` bytes to `peer`; `None` if there is no way to it.
-    fn header(
+    /// Appends a packet to `peer` to `wrapped`, as the relay wants it; the length of its header.
+    /// `None` if there is no way to the peer.
+    fn wrap(
         &mut self,
         now: Instant,
         peer: SocketAddr,
-        len: usize,
-    ) -> Option<[u8; RELAY_OVERHEAD]>;
+        packet: &[u8],
+        wrapped: &mut Vec<u8>,
+    ) -> Option<usize>;
     /// Takes a datagram of the relay. If it brings a packet: the sender, and the packet's place.
     fn handle(&mut self, now: Instant, datagram: &[u8]) -> Option<(SocketAddr, Range<usize>)>;
     /// The next message for the relay.
@@ -131,7 +158,11 @@ pub(crate) trait Client: fmt::Debug + Send {
 #[cfg_attr(not(feature = "relay"), expect(dead_code, reason = "only relays construct them"))]
 pub(crate) enum ClientEvent {
     /// The relay gave us this one.
-    Allocated(SocketAddr),
+    Allocated {
+        relayed: SocketAddr,
+        /// It lets in every peer that its rules allow.
+        is_open: bool,
+    },
     /// There is a way to this peer.
     PeerReady(SocketAddr),
     /// The route from the relay to this peer; `None` if it does not tell.
@@ -145,6 +176,9 @@ pub(crate) enum ClientEvent {
 pub struct Relays {
     pub(crate) links: Vec<Link>,
     pub(crate) changes: Vec<RelayChange>,
+    /// The peers whose packets the relays are to let in.
+    #[cfg(feature = "relay")]
+    pub(crate) access: manypath_turn::Access,
     #[cfg(feature = "relay")]
     pub(crate) overlay: overlay::Overlay,
 }
@@ -157,6 +191,10 @@ pub(crate) struct Link {
     pub(crate) client: Box<dyn Client>,
     /// The last address it gave us, perhaps no longer ours.
     pub(crate) relayed: Option<SocketAddr>,
+    /// Peers come through it that we have not named.
+    pub(crate) accepts: bool,
+    /// It lets all of them in.
+    pub(crate) is_open: bool,
     pub(crate) error: Option<String>,
     /// The routes from it, see [`RelayStatus::routes`].
     pub(crate) routes: BTreeMap<IpAddr, Option<Trace>>,
@@ -188,7 +226,7 @@ impl Relays {
             let relayed = link.relayed?;
             // The engine counts the header of the peer's family, which is the relayed address's.
             let header = ip_header(link.local).saturating_sub(ip_header(relayed));
-            Some((relayed, link.local, RELAY_OVERHEAD + header))
+            Some((relayed, link.local, link.overhead() + header))
         })
     }
 
@@ -204,11 +242,38 @@ impl Relays {
         }
     }
 
+    /// Asks the relay of a way for a channel, so that packets that go this way are shorter.
+    pub fn keep_peer(&mut self, now: Instant, way: Way) {
+        let (relayed, peer) = way;
+        if let Some(link) = self.link_of(relayed) {
+            link.client.add_peer(now, peer);
+        }
+    }
+
+    /// The same for a peer that nobody knows. Strangers get no more than half of the channels.
+    pub fn keep_stranger(&mut self, now: Instant, way: Way) {
+        let (relayed, peer) = way;
+        if let Some(link) = self.link_of(relayed) {
+            link.client.add_stranger(now, peer);
+        }
+    }
+
+    /// Gives the channel of a way up.
+    pub fn drop_peer(&mut self, way: Way) {
+        let (relayed, peer) = way;
+        if let Some(link) = self.link_of(relayed) {
+            link.client.remove_peer(peer);
+        }
+    }
+
+    fn link_of(&mut self, relayed: SocketAddr) -> Option<&mut Link> {
+        self.links.iter_mut().find(|link| link.relayed == Some(relayed))
+    }
+
     /// Asks a relay for the route of a way from it to the peer. It is in the relay's status some
     /// seconds later.
     pub fn trace(&mut self, now: Instant, relayed: SocketAddr, peer: SocketAddr) {
-        let link = self.links.iter_mut().find(|link| link.relayed == Some(relayed));
-        if let Some(link) = link {
+        if let Some(link) = self.link_of(relayed) {
             link.client.trace(now, peer);
         }
     }
@@ -240,22 +305,23 @@ impl Relays {
     /// the relay has no way to the peer: the batch is lost.
     pub fn wrap(&mut self, now: Instant, batch: &mut Outgoing) -> bool {
         let local = batch.transmit.local;
-        let Some(link) = self.links.iter_mut().find(|link| link.relayed == Some(local)) else {
-            return true;
-        };
+        let Some(link) = self.link_of(local) else { return true };
         let (peer, segment) = (batch.transmit.remote, batch.transmit.segment_size.max(1));
         let packets = batch.bytes.len().div_ceil(segment);
-        let mut wrapped = Vec::with_capacity(batch.bytes.len() + packets * RELAY_OVERHEAD);
+        let mut wrapped = Vec::with_capacity(batch.bytes.len() + packets * link.overhead());
+        let (mut overhead, mut first) = (0, None);
         for packet in batch.bytes.chunks(segment) {
-            let Some(header) = link.client.header(now, peer, packet.len()) else { return false };
-            wrapped.extend_from_slice(&header);
-            wrapped.extend_from_slice(packet);
+            let header = link.client.wrap(now, peer, packet, &mut wrapped);
+            let Some(header) = header else { return false };
+            overhead = header;
+            // With the zeros that fill its last word; no other one of the batch is longer.
+            first.get_or_insert(wrapped.len());
         }
         batch.bytes = wrapped;
-        batch.overhead = RELAY_OVERHEAD;
+        batch.overhead = overhead;
         batch.transmit.local = link.local;
         batch.transmit.remote = link.relay.address;
-        batch.transmit.segment_size = segment + RELAY_OVERHEAD;
+        batch.transmit.segment_size = first.unwrap_or(segment);
         true
     }
 
@@ -321,6 +387,7 @@ impl Relays {
     pub fn status(&self) -> Vec<RelayStatus> {
         let status = |link: &Link| RelayStatus {
             relayed: link.client.relayed(),
+            is_open: link.is_open && link.client.relayed().is_some(),
             error: link.error.clone(),
             routes: link.routes.clone(),
             ..RelayStatus::new(link.relay.name.clone(), link.relay.address)
@@ -341,6 +408,18 @@ impl Link {
         self.led_by.is_some() && !self.is_left && self.relayed.is_some()
     }
 
+    /// Bytes that packets are longer at most on their way to it.
+    fn overhead(&self) -> usize {
+        let is_ipv4 = self.relayed.is_some_and(|relayed| relayed.is_ipv4());
+        if !self.accepts {
+            RELAY_OVERHEAD
+        } else if is_ipv4 {
+            SEND_OVERHEAD_V4
+        } else {
+            RELAY_OVERHEAD_MAX
+        }
+    }
+
     /// A datagram from its address may be of the relay. Somebody else's address may have been named
     /// as one: only answers to our request are taken from there.
     fn may_speak(&self, datagram: &[u8]) -> bool {
@@ -351,11 +430,15 @@ impl Link {
     fn note_events(&mut self, changes: &mut Vec<RelayChange>) {
         while let Some(event) = self.client.poll_event() {
             match event {
-                ClientEvent::Allocated(relayed) => {
+                ClientEvent::Allocated { relayed, is_open } => {
                     if let Some(old) = self.relayed.replace(relayed).filter(|&old| old != relayed) {
-                        changes.push(RelayChange::Gone(old));
+                        changes.push(if self.accepts {
+                            RelayChange::Moved { from: old, to: relayed }
+                        } else {
+                            RelayChange::Gone(old)
+                        });
                     }
-                    self.error = None;
+                    (self.error, self.is_open) = (None, is_open);
                 }
                 ClientEvent::PeerReady(peer) => {
                     self.error = None;

@@ -6,21 +6,46 @@ use std::ops::Range;
 
 use manypath_proto::Instant;
 use manypath_turn::{
-    CHANNEL_HEADER, Client as Turn, ClientEvent as TurnEvent, Received, RelayRoute, RouteHop,
+    Access, CHANNEL_HEADER, Client as Turn, ClientEvent as TurnEvent, ClientOptions, Received,
+    RelayRoute, RouteHop, SEND_HEADER_V4, SEND_HEADER_V6,
 };
 
 use crate::address::unmapped;
-use crate::relays::{Client, ClientEvent, Link, RELAY_OVERHEAD, Relay, Relays, source};
+use crate::relays::{
+    Client, ClientEvent, Link, RELAY_OVERHEAD, RELAY_OVERHEAD_MAX, Relay, Relays, SEND_OVERHEAD_V4,
+    source,
+};
 use crate::sockets::BoundAddresses;
 use crate::traceroute::{Trace, TraceHop};
 
 const _: () = assert!(RELAY_OVERHEAD == CHANNEL_HEADER);
+const _: () = assert!(SEND_OVERHEAD_V4 == SEND_HEADER_V4 && RELAY_OVERHEAD_MAX == SEND_HEADER_V6);
 
 impl Relays {
     /// Begins to ask each of `relays` for an address, from the source that the kernel prefers for
     /// it, or else from the first bound address of its family. Gives a note for each that cannot be
     /// asked, and for those that are named twice.
     pub fn new(now: Instant, relays: &[Relay], bound: &BoundAddresses) -> (Relays, Vec<String>) {
+        Relays::with_access(now, relays, bound, Access::Permitted)
+    }
+
+    /// The same for an endpoint that peers come to: each relay is asked for an address that lets in
+    /// all that its rules allow. Relays of other programs do not know that; of such a relay, other
+    /// users come through.
+    pub fn accepting(
+        now: Instant,
+        relays: &[Relay],
+        bound: &BoundAddresses,
+    ) -> (Relays, Vec<String>) {
+        Relays::with_access(now, relays, bound, Access::Open)
+    }
+
+    fn with_access(
+        now: Instant,
+        relays: &[Relay],
+        bound: &BoundAddresses,
+        access: Access,
+    ) -> (Relays, Vec<String>) {
         let (mut links, mut notes) = (BTreeMap::new(), Vec::new());
         let mut order = Vec::new();
         for relay in relays {
@@ -38,23 +63,26 @@ impl Relays {
                 continue;
             }
             let address = relay.address;
-            let link = Link::new(now, relay, local);
+            let link = Link::new(now, relay, local, access);
             order.push(address);
             links.insert(address, link);
         }
         let links = order.iter().filter_map(|address| links.remove(address)).collect();
-        (Relays { links, ..Relays::default() }, notes)
+        (Relays { links, access, ..Relays::default() }, notes)
     }
 }
 
 impl Link {
     /// Begins to ask a relay of the user for an address.
-    pub(crate) fn new(now: Instant, relay: Relay, local: SocketAddr) -> Link {
+    pub(crate) fn new(now: Instant, relay: Relay, local: SocketAddr, access: Access) -> Link {
+        let options = ClientOptions { v6: relay.address.is_ipv6(), access };
         Link {
-            client: Box::new(Turn::new(now, &relay.user, &relay.password, relay.address.is_ipv6())),
+            client: Box::new(Turn::new(now, &relay.user, &relay.password, options)),
             relay,
             local,
             relayed: None,
+            accepts: access == Access::Open,
+            is_open: false,
             error: None,
             routes: BTreeMap::new(),
             is_lost: false,
@@ -83,6 +111,14 @@ impl Client for Turn {
         Turn::add_peer(self, now, peer);
     }
 
+    fn add_stranger(&mut self, now: Instant, peer: SocketAddr) {
+        Turn::add_stranger(self, now, peer);
+    }
+
+    fn remove_peer(&mut self, peer: SocketAddr) {
+        Turn::remove_peer(self, peer);
+    }
+
     fn trace(&mut self, now: Instant, peer: SocketAddr) {
         Turn::trace(self, now, peer);
     }
@@ -91,13 +127,18 @@ impl Client for Turn {
         Turn::relayed(self)
     }
 
-    fn header(
+    fn wrap(
         &mut self,
         now: Instant,
         peer: SocketAddr,
-        len: usize,
-    ) -> Option<[u8; RELAY_OVERHEAD]> {
-        Turn::header(self, now, peer, len)
+        packet: &[u8],
+        wrapped: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let header = self.header(now, peer, packet.len())?;
+        wrapped.extend_from_slice(&header);
+        wrapped.extend_from_slice(packet);
+        wrapped.resize(wrapped.len() + header.padding(), 0);
+        Some(header.len())
     }
 
     fn handle(&mut self, now: Instant, datagram: &[u8]) -> Option<(SocketAddr, Range<usize>)> {
@@ -113,7 +154,9 @@ impl Client for Turn {
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
         Some(match Turn::poll_event(self)? {
-            TurnEvent::Allocated(relayed) => ClientEvent::Allocated(relayed),
+            TurnEvent::Allocated { relayed, access } => {
+                ClientEvent::Allocated { relayed, is_open: access == Access::Open }
+            }
             TurnEvent::PeerReady(peer) => ClientEvent::PeerReady(peer),
             TurnEvent::PeerRefused(peer, error) => {
                 ClientEvent::Failed(format!("no way to {peer}: {error}"))

@@ -177,6 +177,16 @@ pub struct Reachable {
 }
 
 impl Uplinks {
+    /// The uplinks to some of the remotes.
+    pub(crate) fn towards(&self, remotes: &[SocketAddr]) -> Uplinks {
+        let mut some = self.clone();
+        for uplink in &mut some.used {
+            uplink.remotes.retain(|remote| remotes.contains(remote));
+        }
+        some.used.retain(|uplink| !uplink.remotes.is_empty());
+        some
+    }
+
     /// Looks at this host's routes to `remotes`. No packet is sent. Empty where routes cannot be
     /// read, as on systems other than Linux.
     pub fn to(remotes: &[SocketAddr]) -> Uplinks {

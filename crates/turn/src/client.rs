@@ -1,7 +1,9 @@
 //! The client's end of one allocation: when it is asked for, refreshed, and asked for again.
 
+mod answers;
 mod channels;
 mod error;
+mod keep;
 mod overlay;
 mod request;
 mod transmissions;
@@ -14,17 +16,17 @@ use std::time::Duration;
 
 use manypath_proto::Instant;
 use turn_types::AddressFamily;
-use turn_types::attribute::{Lifetime, XorRelayedAddress};
-use turn_types::stun::attribute::MessageIntegrity;
-use turn_types::stun::message::{Message, MessageClass};
+use turn_types::stun::message::Message;
 use turn_types::stun::prelude::*;
 
 use crate::RelayRoute;
 use crate::credentials::Credentials;
-use crate::mesh::{Listed, listed};
-use crate::message::{canonical, channel_header, read_channel, read_indication};
+use crate::header::Header;
+use crate::mesh::Listed;
+use crate::message::{Access, read_channel, read_indication};
 use channels::Channels;
 pub use error::ClientError;
+use keep::Keep;
 use overlay::Overlay;
 use request::Request;
 use transmissions::{Overdue, Transmissions};
@@ -48,8 +50,13 @@ const TRACE_ASKED_MAX: u32 = 30;
 /// An event of the allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// The relay gave us this transport address.
-    Allocated(SocketAddr),
+    /// The relay gave us a transport address.
+    Allocated {
+        /// The address.
+        relayed: SocketAddr,
+        /// The peers whose packets the relay lets in, which may be fewer than the client asked for.
+        access: Access,
+    },
     /// Packets go to this peer and come from it.
     PeerReady(SocketAddr),
     /// The relay does not forward to this peer.
@@ -58,6 +65,18 @@ pub enum ClientEvent {
     Failed(ClientError),
     /// The route from the relay to this peer; `None` if the relay does not tell.
     Traced(SocketAddr, Option<RelayRoute>),
+}
+
+/// The allocation that a client asks a relay for.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientOptions {
+    /// An IPv6 address instead of an IPv4 one.
+    pub v6: bool,
+    /// The peers whose packets the relay is to let in. With [`Access::Open`] the client gives out
+    /// packets of all that come, and can send to peers that have no channel. If the relay does not
+    /// grant it, the client asks for a permission for the relay's own address: peers that use the
+    /// same relay get through.
+    pub access: Access,
 }
 
 /// The kind of a datagram from the relay.
@@ -79,6 +98,9 @@ pub enum Received {
 pub struct Client {
     credentials: Credentials,
     family: AddressFamily,
+    /// The access that the client wants.
+    access: Access,
+    keep: Keep,
     state: State,
     channels: Channels,
     transmissions: Transmissions,
@@ -121,11 +143,13 @@ enum State {
 }
 
 impl Client {
-    /// Begins to allocate an address of the relay's family (IPv4, or IPv6 if `v6`).
-    pub fn new(now: Instant, user: &str, password: &str, v6: bool) -> Client {
+    /// Begins to allocate an address.
+    pub fn new(now: Instant, user: &str, password: &str, options: ClientOptions) -> Client {
         let mut client = Client {
             credentials: Credentials::new(user, password),
-            family: if v6 { AddressFamily::IPV6 } else { AddressFamily::IPV4 },
+            family: if options.v6 { AddressFamily::IPV6 } else { AddressFamily::IPV4 },
+            access: options.access,
+            keep: Keep::new(now),
             state: State::Allocating,
             channels: Channels::default(),
             transmissions: Transmissions::default(),
@@ -146,6 +170,7 @@ impl Client {
         self.transmissions.clear();
         self.traces.clear();
         self.credentials.reset();
+        self.keep.reset();
         (self.retry, self.unanswered) = (RETRY_FIRST, None);
         self.state = State::Allocating;
         self.start(now, Request::Allocate);
@@ -162,23 +187,49 @@ impl Client {
     /// Requests a channel to `peer`; [`ClientEvent::PeerReady`] reports when it is there. Ignores
     /// peers of another address family than the relay's, and those beyond the limit.
     pub fn add_peer(&mut self, now: Instant, peer: SocketAddr) {
-        if peer.is_ipv6() != (self.family == AddressFamily::IPV6) {
+        if !self.is_of_family(peer) {
             return;
         }
-        if let Some(channel) = self.channels.add(peer)
+        if let Some(channel) = self.channels.add(now, peer)
             && self.relayed().is_some()
         {
             self.start(now, Request::Bind(channel));
         }
     }
 
-    /// The header that makes `len` bytes a packet to `peer`; `None` if there is no channel to it
-    /// (yet).
-    pub fn header(&mut self, now: Instant, peer: SocketAddr, len: usize) -> Option<[u8; 4]> {
+    /// Does the same for a peer that nobody knows, unless half of the channels are in use, so that
+    /// strangers leave the other half to known peers.
+    pub fn add_stranger(&mut self, now: Instant, peer: SocketAddr) {
+        if self.channels.has_room_for_strangers(now) {
+            self.add_peer(now, peer);
+        }
+    }
+
+    /// Gives up the channel to `peer`. Its place can be used again. Its number cannot, for 16
+    /// minutes: the relay may keep the channel for ten, and RFC 8656 §12 asks for five more.
+    pub fn remove_peer(&mut self, peer: SocketAddr) {
+        self.channels.remove(peer);
+    }
+
+    /// The header that makes `len` bytes a packet to `peer`. `None` if there is no channel to it
+    /// (yet), unless the client wants an [open](Access::Open) allocation: then it is the header of
+    /// a Send indication.
+    pub fn header(&mut self, now: Instant, peer: SocketAddr, len: usize) -> Option<Header> {
         self.relayed()?;
-        let channel = self.channels.send(now, peer)?;
+        let header = match self.channels.send(now, peer) {
+            Some(channel) => Header::of_channel(channel.number, len),
+            None if self.access == Access::Open && self.is_of_family(peer) => {
+                Header::of_send(peer, len)?
+            }
+            None => return None,
+        };
         self.unanswered.get_or_insert(now);
-        Some(channel_header(channel.number, len))
+        self.keep.spoke(now);
+        Some(header)
+    }
+
+    fn is_of_family(&self, peer: SocketAddr) -> bool {
+        peer.is_ipv6() == (self.family == AddressFamily::IPV6)
     }
 
     /// Asks for the route from the relay to a peer that there is a way to. The answer is an event,
@@ -232,10 +283,12 @@ impl Client {
         Received::Other
     }
 
-    /// Takes a packet of `peer` that came outside of a channel (RFC 8656 §11.6). It is as good as
-    /// one that came through its channel, but the relay has lost that.
+    /// Takes a packet of `peer` that came outside of a channel (RFC 8656 §11.6). If there is one,
+    /// it is as good as one that came through it, but the relay has lost the channel.
     fn on_indication(&mut self, now: Instant, peer: SocketAddr, payload: Range<usize>) -> Received {
-        if self.relayed().is_none() || !self.channels.receive_outside(now, peer) {
+        let has_channel = self.channels.receive_outside(now, peer);
+        let is_wanted = has_channel || self.access == Access::Open;
+        if self.relayed().is_none() || !is_wanted {
             return Received::Other;
         }
         self.unanswered = None;
@@ -260,19 +313,23 @@ impl Client {
                 if !self.transmissions.is_pending(Request::Refresh) =>
             {
                 let silent = self.unanswered.map(|since| since + SILENCE);
-                Some(silent.map_or(refresh_at, |at| at.min(refresh_at)))
+                silent.into_iter().chain(self.keep_alive_at()).chain([refresh_at]).min()
             }
             State::Failed(retry_at) => retry_at,
             _ => None,
         };
-        let (channels, overlay) = if self.relayed().is_some() {
-            (self.channels.poll_timeout(), self.overlay.poll_timeout())
-        } else {
-            (None, None)
-        };
         let traces = self.traces.iter().filter_map(|trace| trace.ask_at);
-        let requests = self.transmissions.poll_timeout().into_iter().chain(channels);
-        requests.chain(traces).chain(overlay).chain(own).min()
+        let requests = self.transmissions.poll_timeout().into_iter().chain(traces).chain(own);
+        if self.relayed().is_none() {
+            return requests.min();
+        }
+        let (channels, overlay) = (self.channels.poll_timeout(), self.overlay.poll_timeout());
+        requests.chain(channels).chain(overlay).chain(self.keep.permit_at()).min()
+    }
+
+    /// When the relay is to hear of us, if nothing is sent until then.
+    fn keep_alive_at(&self) -> Option<Instant> {
+        (self.access == Access::Open).then(|| self.keep.alive_at())
     }
 
     /// Sends again, refreshes, gives up, as is due.
@@ -283,7 +340,7 @@ impl Client {
                 Overdue::Repeated(Request::Allocate, SAID_AT) => {
                     self.events.push_back(ClientEvent::Failed(ClientError::NoAnswer));
                 }
-                Overdue::Repeated(..) => {}
+                Overdue::Repeated(..) => self.keep.spoke(now),
                 Overdue::GivenUp(request) => self.on_error(now, request, ClientError::NoAnswer),
             }
         }
@@ -296,7 +353,8 @@ impl Client {
                 if !self.transmissions.is_pending(Request::Refresh) =>
             {
                 let silent = self.unanswered.is_some_and(|since| since + SILENCE <= now);
-                if silent || refresh_at <= now {
+                let is_quiet = self.keep_alive_at().is_some_and(|at| at <= now);
+                if silent || is_quiet || refresh_at <= now {
                     self.unanswered = None;
                     self.start(now, Request::Refresh);
                 }
@@ -306,6 +364,11 @@ impl Client {
         if self.relayed().is_some() {
             self.bind_due(now);
             self.trace_due(now);
+            if let Some(relayed) = self.relayed()
+                && self.keep.take_due(now)
+            {
+                self.start(now, Request::Permit(relayed));
+            }
             if self.overlay.take_due(now) {
                 self.start(now, Request::Overlay);
             }
@@ -322,21 +385,6 @@ impl Client {
         }
     }
 
-    /// The relay answered a request for a route.
-    fn on_trace(&mut self, now: Instant, peer: SocketAddr, answer: &Message<'_>) {
-        match (RelayRoute::of(answer), self.traces.iter_mut().find(|t| t.peer == peer)) {
-            (None, Some(trace)) if trace.asked < TRACE_ASKED_MAX => {
-                trace.ask_at = Some(now + TRACE_PAUSE);
-            }
-            (route, _) => self.traced(peer, route),
-        }
-    }
-
-    fn traced(&mut self, peer: SocketAddr, route: Option<RelayRoute>) {
-        self.traces.retain(|trace| trace.peer != peer);
-        self.events.push_back(ClientEvent::Traced(peer, route));
-    }
-
     fn bind_due(&mut self, now: Instant) {
         while let Some(channel) = self.channels.due(now) {
             self.start(now, Request::Bind(channel));
@@ -348,128 +396,11 @@ impl Client {
         if let Request::Bind(channel) = request {
             self.channels.binding(now, channel);
         }
-        let message = request.message(self.family);
+        let message = request.message(self);
         let id = message.transaction_id();
+        self.keep.spoke(now);
         let (bytes, signed) = self.credentials.finish(message);
         self.transmissions.start(now, request, id, bytes, signed);
-    }
-
-    fn on_answer(&mut self, now: Instant, message: &Message<'_>) {
-        let id = message.transaction_id();
-        let Some(signed) = self.transmissions.is_signed(id) else { return };
-        let success = message.has_class(MessageClass::Success);
-        let proven = self.credentials.prove(message);
-        // An answer whose signature is wrong is not the relay's; errors need not be signed.
-        let forged = message.has_attribute(MessageIntegrity::TYPE) && signed && !proven;
-        if forged || (success && !proven) {
-            return;
-        }
-        let Some(request) = self.transmissions.take(id) else { return };
-        // A relay that has lost the allocation still answers this one.
-        if request != Request::Overlay {
-            self.unanswered = None;
-        }
-        if success {
-            self.credentials.accepted();
-            self.on_success(now, request, message);
-        } else if self.credentials.renew(message, signed) {
-            self.start(now, request);
-        } else {
-            self.on_error(now, request, ClientError::of(message));
-        }
-    }
-
-    fn on_success(&mut self, now: Instant, request: Request, message: &Message<'_>) {
-        let lifetime = message.attribute::<Lifetime>().map_or(600, |l| l.seconds());
-        let lifetime = Duration::from_secs(u64::from(lifetime.clamp(1, 86_400)));
-        let refresh_at = now + lifetime.saturating_sub(REFRESH_BEFORE).max(lifetime / 2);
-        match request {
-            Request::Allocate => {
-                let Ok(relayed) = message.attribute::<XorRelayedAddress>() else {
-                    let reason = "no relayed address in its answer".to_owned();
-                    return self.fail(now, ClientError::Other { code: 0, reason });
-                };
-                let relayed = canonical(relayed.addr(message.transaction_id()));
-                self.state = State::Allocated { relayed, refresh_at };
-                self.retry = RETRY_FIRST;
-                self.overlay.begin(now);
-                self.events.push_back(ClientEvent::Allocated(relayed));
-                let channels: Vec<_> = self.channels.iter().collect();
-                channels.into_iter().for_each(|c| self.start(now, Request::Bind(c)));
-            }
-            Request::Refresh => {
-                if let State::Allocated { relayed, .. } = self.state {
-                    self.state = State::Allocated { relayed, refresh_at };
-                }
-            }
-            Request::Delete => self.deleted(now),
-            Request::Bind(channel) => {
-                if self.channels.bound(now, channel) {
-                    self.events.push_back(ClientEvent::PeerReady(channel.peer));
-                }
-            }
-            Request::Trace(peer) => self.on_trace(now, peer, message),
-            Request::Overlay => self.overlay.answered(now, listed(message)),
-        }
-    }
-
-    fn on_error(&mut self, now: Instant, request: Request, error: ClientError) {
-        match request {
-            // Something of an earlier life with our address: give it back, then ask again.
-            Request::Allocate
-                if error == ClientError::Mismatch
-                    && !self.transmissions.is_pending(Request::Delete) =>
-            {
-                self.start(now, Request::Delete);
-                self.events.push_back(ClientEvent::Failed(error));
-            }
-            Request::Allocate | Request::Refresh => self.fail(now, error),
-            Request::Delete => self.deleted(now),
-            Request::Bind(_) if error == ClientError::Mismatch => self.fail(now, error),
-            Request::Trace(peer) => self.traced(peer, None),
-            Request::Overlay => self.overlay.failed(now, &error),
-            Request::Bind(channel)
-                if error == ClientError::NoAnswer && self.channels.keep(now, channel) => {}
-            Request::Bind(channel) => {
-                let retry = (error != ClientError::Forbidden).then_some(now + RETRY_MAX);
-                self.channels.refused(channel, retry);
-                self.events.push_back(ClientEvent::PeerRefused(channel.peer, error));
-            }
-        }
-    }
-
-    /// The allocation is gone, for good or to be allocated again.
-    fn deleted(&mut self, now: Instant) {
-        self.state = match self.state {
-            State::Closing | State::Closed => State::Closed,
-            _ => self.retry_later(now),
-        };
-    }
-
-    /// There is no allocation.
-    fn fail(&mut self, now: Instant, error: ClientError) {
-        if matches!(self.state, State::Closing | State::Closed) {
-            return;
-        }
-        // A relay that was restarted gives a new address at once.
-        let lost = self.relayed().is_some() && error == ClientError::Mismatch;
-        self.state = if error.is_final() {
-            State::Failed(None)
-        } else if lost {
-            State::Failed(Some(now))
-        } else {
-            self.retry_later(now)
-        };
-        self.transmissions.give_up();
-        self.traces.clear();
-        self.channels.reset();
-        self.events.push_back(ClientEvent::Failed(error));
-    }
-
-    fn retry_later(&mut self, now: Instant) -> State {
-        let at = now + self.retry;
-        self.retry = (self.retry * 2).min(RETRY_MAX);
-        State::Failed(Some(at))
     }
 }
 

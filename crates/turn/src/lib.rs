@@ -6,6 +6,9 @@
 //! engine it is one more local address, so a host with one uplink has as many paths as it has
 //! relays, plus one.
 //!
+//! An [open](Access::Open) allocation, which this adds to RFC 8656, lets in peers that its client
+//! has not named: a host that waits for others can be reached through a relay.
+//!
 //! [`Client`] holds one allocation on one relay and a channel for each peer, and keeps both alive.
 //! [`Server`] is a relay for authorised users, with a limit for everything that they can ask for.
 //! Both speak to other implementations; what they support is UDP between all parties and the
@@ -15,14 +18,16 @@
 mod bytes;
 mod client;
 mod credentials;
+mod header;
 mod mesh;
 mod message;
 mod route;
 mod server;
 
-pub use client::{Client, ClientError, ClientEvent, Received};
+pub use client::{Client, ClientError, ClientEvent, ClientOptions, Received};
+pub use header::{Header, SEND_HEADER_V4, SEND_HEADER_V6};
 pub use mesh::{Listed, MeshRelay, MeshTransmit};
-pub use message::{CHANNEL_HEADER, channel_header};
+pub use message::{Access, CHANNEL_HEADER, channel_header};
 pub use route::{RelayRoute, RouteHop};
 pub use server::{
     AllocationId, Forward, Limits, PeerRules, Prefix, Reply, Server, ServerConfig, ServerStats,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use turn_types::attribute::{Data, XorPeerAddress};
 use turn_types::message::DATA;
-use turn_types::stun::attribute::{ErrorCode, Nonce, Realm};
+use turn_types::stun::attribute::{AttributeType, ErrorCode, Nonce, RawAttribute, Realm};
 use turn_types::stun::message::{
     IntegrityAlgorithm, IntegrityKey, LongTermKeyCredentials, Message, MessageClass,
     MessageWriteVec,
@@ -21,6 +21,34 @@ pub(crate) const CHANNELS: std::ops::RangeInclusive<u16> = 0x4000..=0x7fff;
 
 /// REQUESTED-TRANSPORT of a UDP allocation: the protocol number of UDP.
 pub(crate) const UDP: u8 = 17;
+
+/// The empty attribute of a request for an open allocation, and of the answer that grants it.
+/// Others need not understand it.
+const OPEN: AttributeType = AttributeType::new(0xd1a3);
+
+/// The peers whose packets an allocation lets in.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Those that its client has named (RFC 8656 §9).
+    #[default]
+    Permitted,
+    /// All that the relay's rules allow. This is an extension of RFC 8656.
+    Open,
+}
+
+impl Access {
+    /// The access that a request for an allocation asks for, or that its answer grants.
+    pub(crate) fn of(message: &Message<'_>) -> Access {
+        if message.has_attribute(OPEN) { Access::Open } else { Access::Permitted }
+    }
+
+    /// Says so in a message.
+    pub(crate) fn add_to(self, message: &mut MessageWriteVec) {
+        if self == Access::Open {
+            add(message, &RawAttribute::new(OPEN, &[]));
+        }
+    }
+}
 
 /// The header of a ChannelData message with `len` bytes of payload. Over UDP nothing is padded
 /// (RFC 8656 §12.5).

@@ -27,7 +27,7 @@ use zeroize::Zeroize;
 use crate::RelayRoute;
 use crate::mesh::{Mesh, MeshRelay, MeshTransmit, OVERLAY};
 use crate::message::{
-    CHANNEL_HEADER, add, canonical, channel_header, data, long_term_key, read_channel,
+    Access, CHANNEL_HEADER, add, canonical, channel_header, data, long_term_key, read_channel,
 };
 use allocation::Allocation;
 pub use allocation::AllocationId;
@@ -79,6 +79,9 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// Where it forwards to.
     pub peers: PeerRules,
+    /// Lets users have [open](Access::Open) allocations. Whoever knows the address of one can use
+    /// up the rate of its user.
+    pub grants_open: bool,
     /// A random key for the nonces.
     pub secret: [u8; 32],
 }
@@ -177,6 +180,7 @@ pub struct Server {
     accounts: Vec<Account>,
     limits: Limits,
     rules: PeerRules,
+    grants_open: bool,
     nonces: Nonces,
     /// By the client's transport address.
     allocations: BTreeMap<SocketAddr, Allocation>,
@@ -224,6 +228,7 @@ impl Server {
             realm: config.realm,
             limits,
             rules: config.peers,
+            grants_open: config.grants_open,
             nonces: Nonces::new(config.secret),
             allocations: BTreeMap::new(),
             by_id: BTreeMap::new(),
@@ -291,7 +296,7 @@ impl Server {
         let id = message.transaction_id();
         let peer = message.attribute::<XorPeerAddress>().ok().map(|a| canonical(a.addr(id)));
         let allocation = self.allocations.get(&client).filter(|a| a.ends > now);
-        let peer = peer.filter(|p| allocation.is_some_and(|a| a.permits(now, p.ip())));
+        let peer = peer.filter(|p| allocation.is_some_and(|a| self.lets_pass(now, a, *p)));
         let Some(payload) = data(message) else { return self.forward(now, client, None, 0..0) };
         self.forward(now, client, peer, payload)
     }
@@ -325,7 +330,7 @@ impl Server {
         let peer = canonical(peer);
         let client = *self.by_id.get(&id)?;
         let allocation = self.allocations.get(&client).filter(|a| a.ends > now)?;
-        if !allocation.permits(now, peer.ip()) {
+        if !self.lets_pass(now, allocation, peer) {
             self.stats.garbage += 1;
             return None;
         }
@@ -335,6 +340,14 @@ impl Server {
         };
         let account = allocation.account;
         self.may_forward(now, account, datagram.len()).then_some(Forward { client, prefix })
+    }
+
+    /// Packets may pass between an allocation and this peer.
+    fn lets_pass(&self, now: Instant, allocation: &Allocation, peer: SocketAddr) -> bool {
+        let is_open = allocation.access == Access::Open
+            && allocation.relayed.is_ipv6() == peer.is_ipv6()
+            && self.rules.permits(peer.ip());
+        is_open || allocation.permits(now, peer.ip())
     }
 
     fn may_forward(&mut self, now: Instant, account: usize, bytes: usize) -> bool {

@@ -59,6 +59,7 @@ pub(crate) fn config(limits: Limits) -> ServerConfig {
         users: vec![user("ann", "a secret"), user("bob", "another")],
         limits,
         peers: PeerRules { allow: vec!["198.51.100.0/24".parse().unwrap()] },
+        grants_open: true,
         secret: [3; 32],
     }
 }
@@ -91,12 +92,42 @@ impl Relay {
         std::iter::from_fn(|| client.poll_event()).collect()
     }
 
+    /// A client of ann at `from` that wants an open allocation, and has one.
+    pub(crate) fn open_client(&mut self, now: Instant, from: SocketAddr) -> Client {
+        let options = ClientOptions { access: Access::Open, ..ClientOptions::default() };
+        let mut client = Client::new(now, "ann", "a secret", options);
+        let events = self.serve(now, from, &mut client);
+        assert!(matches!(events[..], [ClientEvent::Allocated { .. }]), "{events:?}");
+        client
+    }
+
+    /// The allocation of the client that has this relayed address.
+    pub(crate) fn allocation(&self, client: &Client) -> AllocationId {
+        let mut open = self.ports.open.iter();
+        let is_its = |relayed: &SocketAddr| Some(*relayed) == client.relayed();
+        *open.find(|(_, relayed)| is_its(relayed)).expect("it is allocated").0
+    }
+
+    /// A packet of a peer, as the datagram that the client gets.
+    pub(crate) fn brought(
+        &mut self,
+        now: Instant,
+        id: AllocationId,
+        peer: SocketAddr,
+        payload: &[u8],
+    ) -> Option<Vec<u8>> {
+        Some(match self.server.handle_peer(now, id, peer, payload)?.prefix {
+            Prefix::Channel(header) => [&header[..], payload].concat(),
+            Prefix::Indication(whole) => whole,
+        })
+    }
+
     /// A client of ann at `from` that has allocated, with a way to `peer`.
     pub(crate) fn client(&mut self, now: Instant, from: SocketAddr, peer: SocketAddr) -> Client {
-        let mut client = Client::new(now, "ann", "a secret", false);
+        let mut client = Client::new(now, "ann", "a secret", ClientOptions::default());
         client.add_peer(now, peer);
         let events = self.serve(now, from, &mut client);
-        let [ClientEvent::Allocated(_), ClientEvent::PeerReady(ready)] = events[..] else {
+        let [ClientEvent::Allocated { .. }, ClientEvent::PeerReady(ready)] = events[..] else {
             panic!("{events:?}")
         };
         assert_eq!(ready, peer);

@@ -38,6 +38,11 @@ pub(crate) struct RelayArgs {
     /// Also forwards to these ranges although they are not public, such as 10.0.0.0/8
     #[arg(long, value_name = "RANGE,..", value_delimiter = ',')]
     pub allow_peer: Vec<String>,
+    /// Lets no user have an address that lets everybody in, as `recv --via` asks for
+    ///
+    /// Otherwise whoever knows such an address can use up the rate of its user.
+    #[arg(long)]
+    pub no_open: bool,
     /// Other relays, which list each other to their users
     ///
     /// Each asks the others every 10 s, measures the round-trip time and the losses, and leaves one

@@ -218,6 +218,7 @@ fn options(args: &RelayArgs, users: Vec<User>) -> Result<RelayServerOptions> {
             users,
             limits,
             peers: PeerRules { allow: allow.collect::<Result<_>>()? },
+            grants_open: !args.no_open,
             secret: random()?,
         },
         listen: listen.collect::<Vec<BindTo>>(),

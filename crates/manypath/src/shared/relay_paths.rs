@@ -98,6 +98,10 @@ impl RelayPaths {
                     }
                 }
             }
+            RelayChange::Moved { from, to } => {
+                self.open.retain(|&(local, _)| local != from);
+                move_paths(now, engine, from, to);
+            }
             RelayChange::Joined(index) => {
                 self.relays = self.relays.max(index + 1);
                 for remotes in self.users.values() {
@@ -120,8 +124,28 @@ impl RelayPaths {
         }
     }
 
+    /// True for an address that a relay gave us, now or before.
+    pub(crate) fn is_relayed(&self, local: SocketAddr) -> bool {
+        self.names.contains_key(&local)
+    }
+
     /// The name of the relay that gave us this address.
     pub(crate) fn name(&self, local: SocketAddr) -> Option<String> {
         self.names.get(&local).cloned()
+    }
+}
+
+/// Replaces the paths of all associations from one address of a relay by those from another. A peer
+/// that a NAT keeps packets of unknown senders from hears nothing on the new path.
+fn move_paths(now: Instant, engine: &mut Endpoint, from: SocketAddr, to: SocketAddr) {
+    for id in engine.associations().collect::<Vec<_>>() {
+        let Some(assoc) = engine.assoc_mut(id) else { continue };
+        let there = assoc.paths().filter(|path| path.local == from);
+        let old: Vec<_> = there.map(|path| (path.id, path.remote)).collect();
+        for (path, remote) in old {
+            // First, because the last path of an association cannot be removed.
+            assoc.add_path(now, to, remote);
+            assoc.remove_path(now, path);
+        }
     }
 }

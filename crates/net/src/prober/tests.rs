@@ -90,6 +90,7 @@ async fn a_path_through_a_relay_is_probed_beside_the_direct_one() {
             users: vec![User { name: "ann".into(), password: "secret".into() }],
             limits: Limits::default(),
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
+            grants_open: true,
             secret: [1; 32],
         },
         listen: vec![BindTo::Address([127, 0, 0, 35].into())],

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use manypath_turn::{Client, ClientEvent, Limits, PeerRules, Received, User};
+use manypath_turn::{Client, ClientEvent, ClientOptions, Limits, PeerRules, Received, User};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
@@ -16,6 +16,7 @@ fn options(limits: Limits) -> RelayServerOptions {
             users: vec![user],
             limits,
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
+            grants_open: true,
             secret: [1; 32],
         },
         listen: vec![BindTo::Address([127, 0, 0, 2].into())],
@@ -38,7 +39,12 @@ impl Speaker {
     async fn new(relay: SocketAddr, password: &str) -> Speaker {
         let clock = Clock::start();
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        Speaker { socket, relay, client: Client::new(clock.now(), "ann", password, false), clock }
+        Speaker {
+            socket,
+            relay,
+            client: Client::new(clock.now(), "ann", password, ClientOptions::default()),
+            clock,
+        }
     }
 
     /// Speaks until something happens or a payload comes.
@@ -92,7 +98,7 @@ async fn a_peer_and_a_client_speak_through_it_after_much_garbage() {
         let mut speaker = Speaker::new(address, "secret").await;
         let now = speaker.clock.now();
         speaker.client.add_peer(now, peer.local_addr().unwrap());
-        let Ok(ClientEvent::Allocated(relayed)) = speaker.next().await else { panic!() };
+        let Ok(ClientEvent::Allocated { relayed, .. }) = speaker.next().await else { panic!() };
         assert_eq!(relayed.ip(), address.ip());
         let Ok(ClientEvent::PeerReady(to)) = speaker.next().await else { panic!() };
 
@@ -129,7 +135,7 @@ async fn an_allocation_that_nobody_refreshes_closes_its_socket() {
     let short = Limits { lifetime_max: Duration::from_secs(1), ..Limits::default() };
     let relay = with_relay(short, |address| async move {
         let mut speaker = Speaker::new(address, "secret").await;
-        let Ok(ClientEvent::Allocated(relayed)) = speaker.next().await else { panic!() };
+        let Ok(ClientEvent::Allocated { relayed, .. }) = speaker.next().await else { panic!() };
         assert!(std::net::UdpSocket::bind(relayed).is_err(), "in use");
         drop(speaker);
         while std::net::UdpSocket::bind(relayed).is_err() {

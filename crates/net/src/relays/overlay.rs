@@ -145,7 +145,8 @@ impl Relays {
         while self.links.iter().filter(|link| !link.is_left).count() < LINKS_MAX
             && let Some(Candidate { relay, local, led_by }) = self.candidate(now)
         {
-            let mut link = Link { led_by: Some(led_by), ..Link::new(now, relay, local) };
+            let mut link =
+                Link { led_by: Some(led_by), ..Link::new(now, relay, local, self.access) };
             link.client.follow_relays();
             // The others keep their numbers.
             let index = self.links.iter().position(|link| link.is_left);

@@ -36,6 +36,7 @@ fn server(password: &str) -> Server {
         users: vec![User { name: "ann".into(), password: password.into() }],
         limits: Limits::default(),
         peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
+        grants_open: true,
         secret: [1; 32],
     };
     Server::new(at(0), config)
@@ -116,6 +117,86 @@ async fn a_batch_is_wrapped_as_a_batch_and_comes_back_unpacked() {
     assert_eq!(ports.0.len(), 0, "given back");
     let mut late = Outgoing::new(transmit, bytes);
     assert!(!relays.wrap(at(2), &mut late), "nothing leaves from an address that is not ours");
+}
+
+/// Sends a batch of 100, 100 and 50 bytes to the peer: the length of each packet of it but the
+/// last, and of the whole batch, as they leave.
+fn send_batch(
+    relays: &mut Relays,
+    server: &mut Server,
+    ports: &mut Ports,
+    relayed: SocketAddr,
+) -> (usize, usize) {
+    let (peer, bytes) = (PEER.parse().unwrap(), (0..250u8).collect::<Vec<u8>>());
+    let mut batch = Outgoing::new(Transmit::new(relayed, peer, 100), bytes.clone());
+    assert!(relays.wrap(at(1), &mut batch));
+    let (home, segment) = (batch.transmit.local, batch.transmit.segment_size);
+    let mut forwarded = Vec::new();
+    for packet in batch.bytes.chunks(segment) {
+        match server.handle_client(at(1), home, packet, ports) {
+            Reply::ToPeer { peer: to, payload, .. } if to == peer => {
+                forwarded.push(packet[payload].to_vec());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(forwarded.concat(), bytes);
+    assert_eq!(forwarded.iter().map(Vec::len).collect::<Vec<_>>(), [100, 100, 50]);
+    (segment, batch.bytes.len())
+}
+
+#[tokio::test]
+async fn a_stranger_is_answered_without_a_channel_and_a_peer_with_one() {
+    let (mut server, mut ports) = (server("secret"), Ports::default());
+    let sockets = bound().await;
+    let relay = relay("127.0.0.2:3478");
+    let (mut relays, _) = Relays::accepting(at(0), std::slice::from_ref(&relay), sockets.bound());
+    let changes = talk(&mut relays, &mut server, &mut ports);
+    assert_eq!(changes, [RelayChange::Status]);
+    let status = relays.status().remove(0);
+    let relayed = status.relayed.unwrap();
+    assert!(status.is_open);
+    let less: Vec<_> = relays.links().map(|(_, _, less)| less).collect();
+    assert_eq!(less, [36], "room for the longer header");
+
+    let peer: SocketAddr = PEER.parse().unwrap();
+    let id = *ports.0.keys().next().unwrap();
+    let Prefix::Indication(whole) = server.handle_peer(at(1), id, peer, b"hello").unwrap().prefix
+    else {
+        panic!("there is no channel")
+    };
+    let home = sockets.bound().as_slice()[0];
+    let mut datagrams = vec![Datagram::new(home, relay.address, Bytes::from(whole))];
+    relays.unwrap(at(1), &mut datagrams);
+    assert_eq!((datagrams[0].local, datagrams[0].remote), (relayed, peer));
+    assert_eq!(datagrams[0].payload, b"hello"[..]);
+
+    let batch = send_batch(&mut relays, &mut server, &mut ports, relayed);
+    assert_eq!(batch, (136, 136 + 136 + 36 + 52), "words are filled");
+    relays.keep_peer(at(1), (relayed, peer));
+    talk(&mut relays, &mut server, &mut ports);
+    assert_eq!(send_batch(&mut relays, &mut server, &mut ports, relayed), (104, 262));
+    relays.drop_peer((relayed, peer));
+    assert_eq!(send_batch(&mut relays, &mut server, &mut ports, relayed).0, 136);
+}
+
+#[tokio::test]
+async fn another_address_of_a_relay_that_peers_come_through_is_told_with_the_old_one() {
+    let (mut old, mut ports) = (server("secret"), Ports::default());
+    let sockets = bound().await;
+    let (mut relays, _) = Relays::accepting(at(0), &[relay("127.0.0.2:3478")], sockets.bound());
+    talk(&mut relays, &mut old, &mut ports);
+    let from = relays.status()[0].relayed.unwrap();
+    // The relay was started again, and others were faster.
+    let mut new = server("secret");
+    assert_eq!(relays.poll_timeout(), Some(at(15_000)));
+    relays.handle_timeout(at(15_000));
+    talk(&mut relays, &mut new, &mut ports);
+    assert_eq!(relays.status()[0].relayed, None);
+    relays.handle_timeout(at(15_000));
+    let changes = talk(&mut relays, &mut new, &mut ports);
+    let to = relays.status()[0].relayed.unwrap();
+    assert!(changes.contains(&RelayChange::Moved { from, to }), "{changes:?}");
 }
 
 #[tokio::test]

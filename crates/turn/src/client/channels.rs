@@ -21,6 +21,15 @@ const PATIENCE_MAX: Duration = Duration::from_secs(16);
 const NO_ANSWER: Duration = Duration::from_secs(2);
 /// Peers at most: as many paths as an association may have.
 const PEERS_MAX: usize = 32;
+/// Channels in use, and those whose numbers cannot be used again yet, beyond which strangers get
+/// none.
+const WITH_STRANGERS_MAX: usize = PEERS_MAX / 2;
+/// Channels in use, and those whose numbers cannot be used again yet, at most.
+const HELD_MAX: usize = 4 * PEERS_MAX;
+/// Time after a request to bind a channel in which its number may belong to no other peer, nor the
+/// peer to another number: the request is repeated for half a minute, the relay keeps the channel
+/// for ten minutes, and five more are to pass (RFC 8656 §12).
+const HELD: Duration = Duration::from_secs(960);
 
 /// A channel's number and its peer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -29,7 +38,7 @@ pub(super) struct Channel {
     pub(super) peer: SocketAddr,
 }
 
-/// The channels that were asked for, in the order of their numbers.
+/// The channels that were asked for.
 #[derive(Default)]
 pub(super) struct Channels {
     all: Vec<Entry>,
@@ -37,6 +46,8 @@ pub(super) struct Channels {
 
 struct Entry {
     channel: Channel,
+    /// It is kept bound. Otherwise only its number is held.
+    is_wanted: bool,
     /// Packets may go.
     ready: bool,
     /// When to bind the channel next; `None` while it is being bound, or forbidden.
@@ -59,6 +70,17 @@ impl Entry {
         Some(silent.map_or(bind_at, |at| at.min(bind_at)))
     }
 
+    /// True while the channel keeps its number.
+    fn is_held(&self, now: Instant) -> bool {
+        self.is_wanted || now < self.asked + HELD
+    }
+
+    /// Nothing goes through the channel until it is bound again.
+    fn close(&mut self) {
+        (self.ready, self.bind_at) = (false, None);
+        (self.unanswered, self.patience) = (None, PATIENCE_FIRST);
+    }
+
     /// The channel is to be bound at once, because it may be lost.
     fn doubt(&mut self, now: Instant) {
         self.bind_at = Some(now);
@@ -68,14 +90,23 @@ impl Entry {
 }
 
 impl Channels {
-    /// Adds a channel to `peer`; `None` if there is one, or no room for more.
-    pub(super) fn add(&mut self, peer: SocketAddr) -> Option<Channel> {
-        if self.all.len() >= PEERS_MAX || self.iter().any(|c| c.peer == peer) {
+    /// Adds a channel to `peer`, which is to be bound; `None` if there is one, or no room for more.
+    pub(super) fn add(&mut self, now: Instant, peer: SocketAddr) -> Option<Channel> {
+        self.all.retain(|entry| entry.is_held(now));
+        let is_full = self.iter().count() >= PEERS_MAX;
+        if let Some(entry) = self.all.iter_mut().find(|e| e.channel.peer == peer) {
+            let comes_back = !entry.is_wanted && !is_full;
+            entry.is_wanted |= comes_back;
+            return comes_back.then_some(entry.channel);
+        }
+        if is_full || self.all.len() >= HELD_MAX {
             return None;
         }
-        let channel = Channel { number: CHANNELS.start() + self.all.len() as u16, peer };
+        let is_free = |number: &u16| self.all.iter().all(|e| e.channel.number != *number);
+        let channel = Channel { number: CHANNELS.into_iter().find(is_free)?, peer };
         self.all.push(Entry {
             channel,
+            is_wanted: true,
             ready: false,
             bind_at: None,
             asked: Instant::ZERO,
@@ -85,8 +116,22 @@ impl Channels {
         Some(channel)
     }
 
+    /// True if a peer that nobody knows may have one.
+    pub(super) fn has_room_for_strangers(&mut self, now: Instant) -> bool {
+        self.all.retain(|entry| entry.is_held(now));
+        self.all.len() < WITH_STRANGERS_MAX
+    }
+
+    /// The channel to `peer` is bound no more.
+    pub(super) fn remove(&mut self, peer: SocketAddr) {
+        if let Some(entry) = self.all.iter_mut().find(|e| e.channel.peer == peer) {
+            entry.close();
+            entry.is_wanted = false;
+        }
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = Channel> {
-        self.all.iter().map(|entry| entry.channel)
+        self.all.iter().filter(|entry| entry.is_wanted).map(|entry| entry.channel)
     }
 
     /// The channel to `peer` for a packet that is sent now, if packets may go.
@@ -107,9 +152,8 @@ impl Channels {
     /// becomes due, unless that was so a short time ago. False if there is no channel to this
     /// peer.
     pub(super) fn receive_outside(&mut self, now: Instant, peer: SocketAddr) -> bool {
-        let Some(entry) = self.all.iter_mut().find(|e| e.channel.peer == peer) else {
-            return false;
-        };
+        let has_channel = |e: &&mut Entry| e.is_wanted && e.channel.peer == peer;
+        let Some(entry) = self.all.iter_mut().find(has_channel) else { return false };
         let is_settled = entry.ready && entry.bind_at.is_some();
         if is_settled && entry.asked + entry.patience <= now {
             entry.doubt(now);
@@ -141,7 +185,7 @@ impl Channels {
 
     /// The channel is bound; true if packets could not go before.
     pub(super) fn bound(&mut self, now: Instant, channel: Channel) -> bool {
-        let Some(entry) = self.entry(channel) else { return false };
+        let Some(entry) = self.entry(channel).filter(|e| e.is_wanted) else { return false };
         // Only packets that were sent through the channel as it is now tell something of it.
         (entry.bind_at, entry.unanswered) = (Some(now + REBIND), None);
         !std::mem::replace(&mut entry.ready, true)
@@ -149,7 +193,7 @@ impl Channels {
 
     /// The relay refused to bind the channel. It is tried again at `retry_at`, or never.
     pub(super) fn refused(&mut self, channel: Channel, retry_at: Option<Instant>) {
-        if let Some(entry) = self.entry(channel) {
+        if let Some(entry) = self.entry(channel).filter(|e| e.is_wanted) {
             (entry.ready, entry.bind_at) = (false, retry_at);
         }
     }
@@ -162,12 +206,10 @@ impl Channels {
         true
     }
 
-    /// No channel is bound any more.
+    /// No channel is bound any more: the allocation is gone, and the next one has none.
     pub(super) fn reset(&mut self) {
-        for entry in &mut self.all {
-            (entry.ready, entry.bind_at) = (false, None);
-            (entry.unanswered, entry.patience) = (None, PATIENCE_FIRST);
-        }
+        self.all.retain(|entry| entry.is_wanted);
+        self.all.iter_mut().for_each(Entry::close);
     }
 
     fn entry(&mut self, channel: Channel) -> Option<&mut Entry> {

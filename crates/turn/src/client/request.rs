@@ -6,10 +6,11 @@ use turn_types::AddressFamily;
 use turn_types::attribute::{
     ChannelNumber, Lifetime, RequestedAddressFamily, RequestedTransport, XorPeerAddress,
 };
-use turn_types::message::{ALLOCATE, CHANNEL_BIND, REFRESH};
+use turn_types::message::{ALLOCATE, CHANNEL_BIND, CREATE_PERMISSION, REFRESH};
 use turn_types::stun::message::{Message, MessageWriteVec};
 use turn_types::stun::prelude::*;
 
+use super::Client;
 use super::channels::Channel;
 use crate::mesh::OVERLAY;
 use crate::message::{UDP, add};
@@ -23,6 +24,8 @@ pub(super) enum Request {
     /// Refresh with a lifetime of 0.
     Delete,
     Bind(Channel),
+    /// A permission for the address that the relay gave us: for its other users.
+    Permit(SocketAddr),
     /// The route from the relay to a peer.
     Trace(SocketAddr),
     /// The other relays that the relay knows.
@@ -30,12 +33,13 @@ pub(super) enum Request {
 }
 
 impl Request {
-    /// The message without credentials. `family` is that of the address to allocate.
-    pub(super) fn message(self, family: AddressFamily) -> MessageWriteVec {
+    /// The message of this client, without credentials.
+    pub(super) fn message(self, client: &Client) -> MessageWriteVec {
         let method = match self {
             Request::Allocate => ALLOCATE,
             Request::Refresh | Request::Delete => REFRESH,
             Request::Bind(_) => CHANNEL_BIND,
+            Request::Permit(_) => CREATE_PERMISSION,
             Request::Trace(_) => TRACE,
             Request::Overlay => OVERLAY,
         };
@@ -44,9 +48,10 @@ impl Request {
         match self {
             Request::Allocate => {
                 add(&mut message, &RequestedTransport::new(UDP));
-                if family == AddressFamily::IPV6 {
-                    add(&mut message, &RequestedAddressFamily::new(family));
+                if client.family == AddressFamily::IPV6 {
+                    add(&mut message, &RequestedAddressFamily::new(client.family));
                 }
+                client.access.add_to(&mut message);
             }
             Request::Refresh | Request::Overlay => {}
             Request::Delete => add(&mut message, &Lifetime::new(0)),
@@ -54,7 +59,9 @@ impl Request {
                 add(&mut message, &ChannelNumber::new(channel.number));
                 add(&mut message, &XorPeerAddress::new(channel.peer, id));
             }
-            Request::Trace(peer) => add(&mut message, &XorPeerAddress::new(peer, id)),
+            Request::Permit(peer) | Request::Trace(peer) => {
+                add(&mut message, &XorPeerAddress::new(peer, id))
+            }
         }
         message
     }

@@ -1,4 +1,5 @@
 mod channels;
+mod open;
 
 use super::*;
 use crate::testing::*;
@@ -66,7 +67,7 @@ fn an_allocation_and_its_channel_live_for_hours() {
 #[test]
 fn a_wrong_password_is_final() {
     let mut relay = Relay::new(Limits::default());
-    let mut client = Client::new(at(0), "ann", "a guess", false);
+    let mut client = Client::new(at(0), "ann", "a guess", ClientOptions::default());
     let events = relay.serve(at(0), address(HOME), &mut client);
     assert_eq!(events, [ClientEvent::Failed(ClientError::NotAuthorised)]);
     assert_eq!(client.poll_timeout(), None);
@@ -75,7 +76,7 @@ fn a_wrong_password_is_final() {
 
 #[test]
 fn a_relay_that_is_silent_is_asked_again_and_given_up_and_tried_later() {
-    let mut client = Client::new(at(0), "ann", "a secret", false);
+    let mut client = Client::new(at(0), "ann", "a secret", ClientOptions::default());
     assert!(client.poll_transmit().is_some());
     let mut times = vec![at(0)];
     let mut events = Vec::new();
@@ -102,7 +103,7 @@ fn a_relay_that_was_started_anew_is_noticed_and_gives_a_new_address() {
     let events = run(&mut relay, &mut client, at(8000));
     let [
         ClientEvent::Failed(ClientError::Mismatch),
-        ClientEvent::Allocated(new),
+        ClientEvent::Allocated { relayed: new, .. },
         ClientEvent::PeerReady(_),
     ] = events[..]
     else {
@@ -117,12 +118,12 @@ fn errors_say_what_to_do() {
     let few = Limits { allocations_per_user: 1, ..Limits::default() };
     let mut relay = Relay::new(few);
     relay.client(at(0), address(HOME), address(PEER));
-    let mut second = Client::new(at(0), "ann", "a secret", false);
+    let mut second = Client::new(at(0), "ann", "a secret", ClientOptions::default());
     let events = relay.serve(at(0), address("192.0.2.9:7001"), &mut second);
     assert_eq!(events, [ClientEvent::Failed(ClientError::Quota)]);
     assert!(second.poll_timeout().is_some(), "others may leave: it tries again");
 
-    let mut bob = Client::new(at(0), "bob", "another", false);
+    let mut bob = Client::new(at(0), "bob", "another", ClientOptions::default());
     let private = address("10.0.0.1:80");
     bob.add_peer(at(0), private);
     let events = relay.serve(at(0), address("192.0.2.9:7002"), &mut bob);
@@ -130,7 +131,12 @@ fn errors_say_what_to_do() {
 
     bob.close(at(0));
     relay.serve(at(0), address("192.0.2.9:7002"), &mut bob);
-    let mut v6 = Client::new(at(0), "bob", "another", true);
+    let mut v6 = Client::new(
+        at(0),
+        "bob",
+        "another",
+        ClientOptions { v6: true, ..ClientOptions::default() },
+    );
     let events = relay.serve(at(0), address("192.0.2.9:7003"), &mut v6);
     assert_eq!(events, [ClientEvent::Failed(ClientError::AddressFamily)]);
 }
@@ -151,12 +157,12 @@ fn an_allocation_of_an_earlier_life_is_replaced() {
     let mut relay = Relay::new(Limits::default());
     relay.client(at(0), address(HOME), address(PEER));
     // The program was restarted and has the same port.
-    let mut client = Client::new(at(1000), "ann", "a secret", false);
+    let mut client = Client::new(at(1000), "ann", "a secret", ClientOptions::default());
     client.add_peer(at(1000), address(PEER));
     let mut events = relay.serve(at(1000), address(HOME), &mut client);
     events.extend(run(&mut relay, &mut client, at(4000)));
     assert_eq!(events[0], ClientEvent::Failed(ClientError::Mismatch));
-    assert!(matches!(events[1], ClientEvent::Allocated(_)), "{events:?}");
+    assert!(matches!(events[1], ClientEvent::Allocated { .. }), "{events:?}");
     assert_eq!(relay.server.allocations(), 1);
     check_way(&mut relay, at(4000), &mut client);
 }
@@ -164,7 +170,7 @@ fn an_allocation_of_an_earlier_life_is_replaced() {
 #[test]
 fn forged_and_damaged_answers_change_nothing() {
     let mut relay = Relay::new(Limits::default());
-    let mut client = Client::new(at(0), "ann", "a secret", false);
+    let mut client = Client::new(at(0), "ann", "a secret", ClientOptions::default());
     let first = client.poll_transmit().unwrap();
     let Reply::Answer(challenge) = relay.handle(at(0), address(HOME), &first) else { panic!() };
     client.handle(at(0), &challenge);
@@ -230,7 +236,7 @@ fn a_relay_that_never_finds_the_route_is_asked_for_half_a_minute() {
 #[test]
 fn the_relays_of_an_overlay_are_asked_for_every_two_seconds() {
     let mut relay = Relay::new(Limits::default());
-    let mut client = Client::new(at(0), "ann", "a secret", false);
+    let mut client = Client::new(at(0), "ann", "a secret", ClientOptions::default());
     client.follow_relays();
     relay.serve(at(0), address(HOME), &mut client);
     let mut answers = 0;
@@ -240,7 +246,7 @@ fn the_relays_of_an_overlay_are_asked_for_every_two_seconds() {
     }
     assert_eq!(answers, 11, "the first at once");
     // Without being told to, a client does not ask.
-    let mut other = Client::new(at(0), "ann", "a secret", false);
+    let mut other = Client::new(at(0), "ann", "a secret", ClientOptions::default());
     relay.serve(at(0), address("192.0.2.9:7001"), &mut other);
     assert_eq!(other.take_listed(), None);
 }
@@ -248,7 +254,7 @@ fn the_relays_of_an_overlay_are_asked_for_every_two_seconds() {
 #[test]
 fn a_relay_that_lost_the_allocation_is_found_out_although_it_lists_relays() {
     let mut relay = Relay::new(Limits::default());
-    let mut client = Client::new(at(0), "ann", "a secret", false);
+    let mut client = Client::new(at(0), "ann", "a secret", ClientOptions::default());
     client.follow_relays();
     client.add_peer(at(0), address(PEER));
     relay.serve(at(0), address(HOME), &mut client);
@@ -259,6 +265,6 @@ fn a_relay_that_lost_the_allocation_is_found_out_although_it_lists_relays() {
         client.header(at(1000 * second), address(PEER), 5);
         events.extend(run(&mut relay, &mut client, at(1000 * second + 500)));
     }
-    let again = events.iter().any(|event| matches!(event, ClientEvent::Allocated(_)));
+    let again = events.iter().any(|event| matches!(event, ClientEvent::Allocated { .. }));
     assert!(again, "{events:?}");
 }

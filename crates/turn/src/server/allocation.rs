@@ -6,6 +6,8 @@ use std::time::Duration;
 use manypath_proto::Instant;
 use turn_types::stun::message::TransactionId;
 
+use crate::message::Access;
+
 /// Lifetime of a permission (RFC 8656 §9).
 const PERMISSION: Duration = Duration::from_secs(300);
 /// Lifetime of a channel (RFC 8656 §12).
@@ -21,6 +23,7 @@ pub(super) struct Allocation {
     /// The number of the user's account.
     pub(super) account: usize,
     pub(super) relayed: SocketAddr,
+    pub(super) access: Access,
     pub(super) ends: Instant,
     /// The request that made it, whose repetition gets the same answer.
     pub(super) made_by: TransactionId,
@@ -49,22 +52,24 @@ impl Allocation {
         id: AllocationId,
         account: usize,
         relayed: SocketAddr,
+        access: Access,
         ends: Instant,
         made_by: TransactionId,
     ) -> Allocation {
         let (permissions, channels) = (Vec::new(), Vec::new());
-        Allocation { id, account, relayed, ends, made_by, permissions, channels }
+        Allocation { id, account, relayed, access, ends, made_by, permissions, channels }
     }
 
-    /// Packets of this address may pass.
+    /// The client has named this address as a peer.
     pub(super) fn permits(&self, now: Instant, peer: IpAddr) -> bool {
         self.permissions.iter().any(|&(ip, ends)| ip == peer && ends > now)
     }
 
-    /// The peer of a channel, if it is bound and permitted.
+    /// The peer of a channel, if it is bound and packets may pass.
     pub(super) fn peer_of_channel(&self, now: Instant, number: u16) -> Option<SocketAddr> {
         let channel = self.channels.iter().find(|c| c.number == number && c.ends > now)?;
-        self.permits(now, channel.peer.ip()).then_some(channel.peer)
+        let may_pass = self.access == Access::Open || self.permits(now, channel.peer.ip());
+        may_pass.then_some(channel.peer)
     }
 
     /// The channel of a peer.

@@ -20,7 +20,7 @@ use super::allocation::NotGiven;
 use super::traces::Asked;
 use super::{Allocation, AllocationId, Reply, Server, Sockets, Wanted, granted};
 use crate::mesh::{OVERLAY, is_of_relay};
-use crate::message::{CHANNELS, UDP, add, canonical, error_answer, sign};
+use crate::message::{Access, CHANNELS, UDP, add, canonical, error_answer, sign};
 use crate::route::TRACE;
 
 /// The attributes that are understood, of those that must be (RFC 8489 §5).
@@ -209,7 +209,8 @@ impl Server {
             _ => ErrorCode::INSUFFICIENT_CAPACITY,
         })?;
         let ends = now + lifetime;
-        let allocation = Allocation::new(number, account, relayed, ends, id);
+        let access = if self.grants_open { Access::of(message) } else { Access::Permitted };
+        let allocation = Allocation::new(number, account, relayed, access, ends, id);
         let answer = allocated(message, client, &allocation, lifetime.as_secs());
         self.allocations.insert(client, allocation);
         self.by_id.insert(number, client);
@@ -392,6 +393,7 @@ fn allocated(
     add(&mut answer, &XorRelayedAddress::new(allocation.relayed, id));
     add(&mut answer, &Lifetime::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
     add(&mut answer, &XorMappedAddress::new(client, id));
+    allocation.access.add_to(&mut answer);
     answer
 }
 

@@ -5,10 +5,11 @@ use turn_types::stun::attribute::{ErrorCode, Nonce, Realm, Username};
 use turn_types::stun::message::TransactionId;
 
 use super::*;
-use crate::Client;
 use crate::message::sign;
 use crate::testing::*;
+use crate::{Client, ClientOptions};
 
+mod open;
 mod strangers;
 
 const HOME: &str = "192.0.2.9:7000";
@@ -137,7 +138,7 @@ fn send_indications_pass_to_permitted_peers_only() {
 fn another_user_cannot_touch_an_allocation() {
     let mut relay = Relay::new(Limits::default());
     relay.client(at(0), address(HOME), address(PEER));
-    let mut bob = Client::new(at(0), "bob", "another", false);
+    let mut bob = Client::new(at(0), "bob", "another", ClientOptions::default());
     let events = relay.serve(at(0), address(HOME), &mut bob);
     assert_eq!(events, [crate::ClientEvent::Failed(crate::ClientError::Mismatch)]);
     assert_eq!(relay.server.allocations(), 1, "and his attempt to give it back failed");
@@ -175,7 +176,7 @@ fn memory_is_bounded_for_each_user_and_in_all() {
     };
     let mut relay = Relay::new(limits);
     let ask = |relay: &mut Relay, user: &str, password: &str, port: u16| {
-        let mut client = Client::new(at(0), user, password, false);
+        let mut client = Client::new(at(0), user, password, ClientOptions::default());
         for i in 0..20u8 {
             client.add_peer(at(0), SocketAddr::new([198, 51, 100, i].into(), 1));
         }
@@ -189,7 +190,7 @@ fn memory_is_bounded_for_each_user_and_in_all() {
     assert_eq!(outcomes, [21, 21, 21, 1], "486 for the fourth");
     assert!(matches!(
         &ask(&mut relay, "bob", "another", 10)[..],
-        [crate::ClientEvent::Allocated(_), rest @ ..]
+        [crate::ClientEvent::Allocated { .. }, rest @ ..]
             if rest.iter().filter(|e| matches!(e, crate::ClientEvent::PeerReady(_))).count() == 4
     ));
     ask(&mut relay, "bob", "another", 11);
@@ -333,7 +334,7 @@ proptest! {
                 if let Reply::ToPeer { payload, .. } = relay.handle(now, home, datagram) {
                     prop_assert!(datagram.get(payload).is_some(), "inside of the datagram");
                 }
-                let mut client = Client::new(now, "ann", "a secret", false);
+                let mut client = Client::new(now, "ann", "a secret", ClientOptions::default());
                 if let crate::Received::Data { payload, .. } = client.handle(now, datagram) {
                     prop_assert!(datagram.get(payload).is_some());
                 }

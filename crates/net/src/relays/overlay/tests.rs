@@ -87,6 +87,7 @@ impl World {
             users: vec![User { name: "ann".into(), password: password.into() }],
             limits: Limits::default(),
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
+            grants_open: true,
             secret: [n; 32],
         };
         let mut server = Server::new(at(self.now), config);

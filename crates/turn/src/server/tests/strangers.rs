@@ -124,12 +124,16 @@ fn served(flood: impl Fn(u64) -> Vec<SocketAddr>) -> (usize, usize) {
         }
         if ms % 100 == 0 && ms < 6000 {
             let home = from([203, 0, 113, (ms / 100) as u8], 1);
-            clients.push((home, Client::new(at(ms), "ann", "a secret", false), false));
+            clients.push((
+                home,
+                Client::new(at(ms), "ann", "a secret", ClientOptions::default()),
+                false,
+            ));
         }
         for (home, client, done) in &mut clients {
             client.handle_timeout(at(ms));
             let events = relay.serve(at(ms), *home, client);
-            *done |= events.iter().any(|e| matches!(e, crate::ClientEvent::Allocated(_)));
+            *done |= events.iter().any(|e| matches!(e, crate::ClientEvent::Allocated { .. }));
         }
     }
     (clients.iter().filter(|(_, _, done)| *done).count(), clients.len())
