@@ -29,8 +29,8 @@ use clap_complete::Shell;
 use manypath_trust::Erased;
 
 pub(crate) use common::{
-    BindArgs, DEFAULT_PORT, ListenArgs, RelayPeersArgs, ReportArgs, TURN_PORT, TraceArgs,
-    TransportArgs, ViaArgs,
+    BindArgs, DEFAULT_PORT, ListenArgs, ListenViaArgs, RelayPeersArgs, ReportArgs, TURN_PORT,
+    TraceArgs, TransportArgs, ViaArgs,
 };
 pub(crate) use decrypt::DecryptArgs;
 pub(crate) use doctor::DoctorArgs;
@@ -121,6 +121,7 @@ pub(crate) enum Command {
   manypath recv --once
   manypath recv --name laptop                     (for `send FILE laptop` in the local network)
   manypath recv --qr                              (the ticket as a QR code, too)
+  manypath recv --via turn:ann:PASSWORD@relay.example      (behind a NAT, or in another private network)
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
   manypath recv --stdout | tar x                  (there: tar c DIR | manypath send - TICKET)
   manypath recv --identity recv.key --allow senders
@@ -407,6 +408,9 @@ pub(crate) struct RecvArgs {
     /// Where to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
+    /// Relays to be reached through.
+    #[command(flatten)]
+    pub via: ListenViaArgs,
     /// Directory for the files; created if it is missing
     #[arg(long, default_value = ".")]
     pub dir: PathBuf,
@@ -482,6 +486,9 @@ pub(crate) struct PerfServerArgs {
     /// Where to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
+    /// Relays to be reached through.
+    #[command(flatten)]
+    pub via: ListenViaArgs,
     /// Exits after one measurement
     #[arg(long)]
     pub once: bool,

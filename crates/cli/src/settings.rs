@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use manypath::config::{Config, units};
 
-use crate::args::{TransportArgs, ViaArgs};
+use manypath_trust::Erased;
+
+use crate::args::TransportArgs;
+use crate::connect::via;
 use crate::failure::{Failure, Result};
 
 /// Parameters in place of those of the default preset where paths lead through relays. Such paths
@@ -18,8 +21,8 @@ pub(crate) fn config(args: &TransportArgs) -> Result<Config> {
 }
 
 /// The configuration of a command that may send through relays.
-pub(crate) fn config_via(args: &TransportArgs, via: &ViaArgs) -> Result<Config> {
-    let defaults: &[(&str, &str)] = if via.via.is_empty() { &[] } else { WITH_RELAYS };
+pub(crate) fn config_via(args: &TransportArgs, via: &[Erased<String>]) -> Result<Config> {
+    let defaults: &[(&str, &str)] = if via::wanted(via).is_empty() { &[] } else { WITH_RELAYS };
     config_with(args, defaults)
 }
 
@@ -157,7 +160,7 @@ mod tests {
     #[test]
     fn with_relays_the_preset_is_the_same_and_every_path_is_tried() {
         let of = |via: &[&str], preset: Option<&str>| {
-            let via = ViaArgs { via: via.iter().map(|&relay| relay.into()).collect() };
+            let via: Vec<Erased<String>> = via.iter().map(|&relay| relay.into()).collect();
             let args = TransportArgs { preset: preset.map(str::to_owned), ..args() };
             let config = config_via(&args, &via).unwrap();
             (config.preset, config.get("shared_congestion").unwrap())

@@ -280,3 +280,62 @@ fn what_is_wrong_on_the_command_line_is_said_without_passwords() {
         assert!(!stderr(&output).contains("topsecret"), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn a_receiver_is_reached_through_a_relay_by_its_ticket_alone() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let big = file(from.path(), 20_000_000);
+    let relay = Relay::start("127.0.0.49", &["--rate-per-user", "0"]);
+    // One relay does not run, one has no name, and one does what it should.
+    let via = format!("turn:a:b@127.0.0.50:9,turn:a:b@no..relay,{}", relay.word());
+    let mut receiver = Receiver::start(to.path(), &["--once", "--via", &via]);
+    let relayed = receiver.listening["relayed"].as_array().unwrap().clone();
+    let [place] = &relayed[..] else { panic!("{relayed:?}") };
+    assert_eq!((&place["relay"], &place["open"]), (&relay.address().into(), &true.into()));
+    let (code, sent, err) = send(&[&big], &receiver.ticket, &["--preset", "cmt"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(fs::read(to.path().join("big")).unwrap() == fs::read(&big).unwrap());
+    let through = |path: &&Value| path["remote"] == place["address"];
+    let paths = sent["paths"].as_array().unwrap();
+    let path = paths.iter().find(through).expect("a path to the relayed address");
+    assert!(path["bytes_sent"].as_u64().unwrap() > 100_000, "{path}");
+    let received = receiver.result();
+    let names: Vec<_> = received["paths"].as_array().unwrap().iter().map(|p| &p["relay"]).collect();
+    assert!(names.contains(&&Value::from(relay.address())), "{names:?}");
+    let (_, said) = receiver.end();
+    assert!(said.contains("relay 127.0.0.50:9: no answer yet; going on without it"), "{said}");
+    assert!(said.contains("cannot find the relay no..relay"), "{said}");
+    assert!(!said.contains("stale") && !said.contains("another address"), "{said}");
+    assert_eq!(relay.stop()["allocations"], 0, "given back at the end");
+}
+
+#[test]
+fn a_receiver_without_any_relay_says_so_and_goes_on() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let small = file(from.path(), 1000);
+    let receiver = Receiver::start(to.path(), &["--once", "--via", "turn:a:b@127.0.0.50:9"]);
+    assert_eq!(receiver.listening["relayed"], Value::Array(Vec::new()));
+    let (code, _, err) = send(&[&small], &receiver.ticket, &[]);
+    assert_eq!(code, 0, "{err}");
+    let (_, said) = receiver.end();
+    assert!(said.contains("no relay gave this host an address"), "{said}");
+}
+
+#[test]
+fn the_environment_names_relays_for_commands_that_listen() {
+    let relay = Relay::start("127.0.0.51", &["--no-open"]);
+    let listening = |more: &[&str]| {
+        let dir = tempdir().unwrap();
+        let mut command = Command::new(MANYPATH);
+        command.args(["recv", "--listen", "127.0.0.1", "--port", "0", "--dir"]).arg(dir.path());
+        command.args(more).env("MANYPATH_RELAY", relay.word());
+        let receiver = Receiver::spawn(command);
+        (receiver.listening["relayed"].clone(), receiver.said())
+    };
+    let (relayed, said) = listening(&[]);
+    assert_eq!(relayed[0]["open"], false);
+    assert!(said.contains("its own users only") && said.contains("--via"), "{said}");
+    let (relayed, said) = listening(&["--via", "none"]);
+    assert_eq!(relayed, Value::Array(Vec::new()));
+    assert!(!said.contains("relay"), "{said}");
+}

@@ -3,7 +3,7 @@
 //! `manypath2:` followed by lower-case base32 (RFC 4648, no padding) of
 //!
 //! ```text
-//! byte 0      trust: 1 = strict, 2 = insecure
+//! byte 0      trust: 1 = strict, 2 = insecure; 3 and 4 = the same with relayed addresses
 //! bytes 1-2   UDP port, big-endian, not 0
 //! byte 3      token length T, 1..=255
 //! T bytes     token
@@ -11,6 +11,9 @@
 //! 1 byte      number of addresses N, 1..=32
 //! N times     4 and four bytes, or 6 and sixteen bytes: an IP address, network order; an IPv4
 //!             address that is written as an IPv6 one (`::ffff:192.0.2.7`) is the IPv4 address
+//! 1 byte      number of relayed addresses R, 1..=16; this and the next only if byte 0 is 3 or 4
+//! R times     an IP address as above, the relayed port and the port of the relay itself on that
+//!             IP address, 2 bytes each, not 0
 //! 4 bytes     checksum: the first four bytes of the SHA-256 of "manypath2:" and all the above
 //! ```
 //!
@@ -18,6 +21,9 @@
 //! distinguishes a truncated ticket from a wrong receiver. Upper case is the same: a QR code has
 //! it, as it is smaller then. It is no protection from forgery: a ticket is as trustworthy as the
 //! way it came.
+//!
+//! A relay gives a receiver that nobody reaches directly a relayed address (TURN, RFC 8656).
+//! Programs that do not know of these call a ticket that has some one of a newer version.
 //!
 //! Tickets of version 1 had no trust. Their transfers were not encrypted, so they are refused.
 
@@ -37,6 +43,8 @@ const VERSION: u64 = 2;
 const SCHEME: &str = "manypath";
 const TRUST_STRICT: u8 = 1;
 const TRUST_INSECURE: u8 = 2;
+const TRUST_STRICT_RELAYED: u8 = 3;
+const TRUST_INSECURE_RELAYED: u8 = 4;
 const CHECKSUM_LEN: usize = 4;
 /// Shorter words behind a prefix have no secret; examples are so short.
 const HIDDEN_FROM: usize = 8;
@@ -44,6 +52,8 @@ const HIDDEN_FROM: usize = 8;
 const HIDDEN_PART: usize = 16;
 /// As many addresses as an association can have paths.
 const ADDRESSES_MAX: usize = 32;
+/// Relayed addresses at most.
+pub const RELAYED_MAX: usize = 16;
 
 /// Where a receiver listens and what it wants to hear.
 #[derive(Clone, PartialEq, Eq)]
@@ -52,10 +62,28 @@ pub struct Ticket {
     pub addresses: Vec<IpAddr>,
     /// UDP port, the same on all of them; not 0.
     pub port: u16,
+    /// Addresses that relays gave the receiver, most preferred first; at most [`RELAYED_MAX`].
+    pub relayed: Vec<Relayed>,
     /// The secret that authorises a transfer, 1..=255 bytes.
     pub token: Token,
     /// How the sender knows the receiver.
     pub trust: Trust,
+}
+
+/// An address that a relay gave a receiver.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Relayed {
+    /// The address where packets for the receiver go; its port is not 0.
+    pub address: SocketAddr,
+    /// The UDP port of the relay itself on that IP address; not 0.
+    pub relay_port: u16,
+}
+
+impl Relayed {
+    /// The UDP address of the relay itself.
+    pub fn relay(&self) -> SocketAddr {
+        SocketAddr::new(self.address.ip(), self.relay_port)
+    }
 }
 
 /// How the sender knows that it talks to the receiver, and to nobody else.
@@ -141,7 +169,7 @@ impl Ticket {
             return Err(TicketError::Damaged);
         }
         match body.first() {
-            Some(&(TRUST_STRICT | TRUST_INSECURE)) => {
+            Some(&(TRUST_STRICT..=TRUST_INSECURE_RELAYED)) => {
                 Ticket::decode(body).ok_or(TicketError::Damaged)
             }
             // The checksum is right: somebody means something by it.
@@ -151,41 +179,73 @@ impl Ticket {
     }
 
     fn decode(body: &[u8]) -> Option<Ticket> {
-        let (&[trust, port_high, port_low, token_len], rest) = body.split_first_chunk()?;
+        let (&[kind, port_high, port_low, token_len], rest) = body.split_first_chunk()?;
         let port = u16::from_be_bytes([port_high, port_low]);
         if port == 0 || token_len == 0 {
             return None;
         }
         let (token, mut rest) = rest.split_at_checked(usize::from(token_len))?;
-        let trust = match trust {
-            TRUST_STRICT => {
+        let trust = match kind {
+            TRUST_STRICT | TRUST_STRICT_RELAYED => {
                 let (key, after) = rest.split_first_chunk::<{ Fingerprint::LEN }>()?;
                 rest = after;
                 Trust::Key(Fingerprint::new(*key))
             }
-            TRUST_INSECURE => Trust::Insecure,
+            TRUST_INSECURE | TRUST_INSECURE_RELAYED => Trust::Insecure,
             _ => return None,
         };
-        let (&count, mut rest) = rest.split_first()?;
-        if count == 0 || usize::from(count) > ADDRESSES_MAX {
-            return None;
+        let addresses = take_list(&mut rest, ADDRESSES_MAX, take_ip)?;
+        let has_relayed = matches!(kind, TRUST_STRICT_RELAYED | TRUST_INSECURE_RELAYED);
+        let relayed =
+            if has_relayed { take_list(&mut rest, RELAYED_MAX, take_relayed)? } else { Vec::new() };
+        rest.is_empty().then(|| Ticket { addresses, port, relayed, token: token.into(), trust })
+    }
+}
+
+/// Takes a list of at least one and at most `max` things off, behind the byte for their number.
+fn take_list<T>(
+    bytes: &mut &[u8],
+    max: usize,
+    take: impl Fn(&mut &[u8]) -> Option<T>,
+) -> Option<Vec<T>> {
+    let (&count, rest) = bytes.split_first()?;
+    *bytes = rest;
+    let is_allowed = (1..=max).contains(&usize::from(count));
+    if is_allowed { (0..count).map(|_| take(bytes)).collect() } else { None }
+}
+
+/// Takes an IP address off, behind the byte for its family.
+fn take_ip(bytes: &mut &[u8]) -> Option<IpAddr> {
+    let (&family, rest) = bytes.split_first()?;
+    let (ip, rest) = match family {
+        4 => rest.split_first_chunk::<4>().map(|(ip, r)| (Ipv4Addr::from(*ip).into(), r))?,
+        6 => rest.split_first_chunk::<16>().map(|(ip, r)| (Ipv6Addr::from(*ip).into(), r))?,
+        _ => return None,
+    };
+    *bytes = rest;
+    Some(IpAddr::to_canonical(&ip))
+}
+
+fn take_relayed(bytes: &mut &[u8]) -> Option<Relayed> {
+    let ip = take_ip(bytes)?;
+    let (ports, rest) = bytes.split_first_chunk::<4>()?;
+    *bytes = rest;
+    let &[a, b, c, d] = ports;
+    let [port, relay_port] = [[a, b], [c, d]].map(u16::from_be_bytes);
+    let address = SocketAddr::new(ip, port);
+    (port != 0 && relay_port != 0).then_some(Relayed { address, relay_port })
+}
+
+fn push_ip(bytes: &mut Vec<u8>, ip: IpAddr) {
+    match ip {
+        IpAddr::V4(ip) => {
+            bytes.push(4);
+            bytes.extend(ip.octets());
         }
-        let mut addresses = Vec::with_capacity(usize::from(count));
-        for _ in 0..count {
-            let (&family, after) = rest.split_first()?;
-            let (ip, after) = match family {
-                4 => {
-                    after.split_first_chunk::<4>().map(|(ip, r)| (Ipv4Addr::from(*ip).into(), r))?
-                }
-                6 => after
-                    .split_first_chunk::<16>()
-                    .map(|(ip, r)| (IpAddr::from(Ipv6Addr::from(*ip)).to_canonical(), r))?,
-                _ => return None,
-            };
-            addresses.push(ip);
-            rest = after;
+        IpAddr::V6(ip) => {
+            bytes.push(6);
+            bytes.extend(ip.octets());
         }
-        rest.is_empty().then(|| Ticket { addresses, port, token: token.into(), trust })
     }
 }
 
@@ -201,10 +261,12 @@ fn other_version(word: &str) -> TicketError {
 
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = vec![match self.trust {
-            Trust::Key(_) => TRUST_STRICT,
-            Trust::Insecure => TRUST_INSECURE,
-        }];
+        let relayed = &self.relayed[..self.relayed.len().min(RELAYED_MAX)];
+        let [plain, with_relayed] = match self.trust {
+            Trust::Key(_) => [TRUST_STRICT, TRUST_STRICT_RELAYED],
+            Trust::Insecure => [TRUST_INSECURE, TRUST_INSECURE_RELAYED],
+        };
+        let mut bytes = vec![if relayed.is_empty() { plain } else { with_relayed }];
         bytes.extend(self.port.to_be_bytes());
         let token = &self.token[..self.token.len().min(255)];
         bytes.push(token.len() as u8);
@@ -214,17 +276,14 @@ impl fmt::Display for Ticket {
         }
         let addresses = &self.addresses[..self.addresses.len().min(ADDRESSES_MAX)];
         bytes.push(addresses.len() as u8);
-        for ip in addresses {
-            match ip {
-                IpAddr::V4(ip) => {
-                    bytes.push(4);
-                    bytes.extend(ip.octets());
-                }
-                IpAddr::V6(ip) => {
-                    bytes.push(6);
-                    bytes.extend(ip.octets());
-                }
-            }
+        addresses.iter().for_each(|ip| push_ip(&mut bytes, *ip));
+        if !relayed.is_empty() {
+            bytes.push(relayed.len() as u8);
+        }
+        for Relayed { address, relay_port } in relayed {
+            push_ip(&mut bytes, address.ip());
+            bytes.extend(address.port().to_be_bytes());
+            bytes.extend(relay_port.to_be_bytes());
         }
         f.write_str(&word_of(&bytes))
     }
@@ -236,6 +295,7 @@ impl fmt::Debug for Ticket {
         f.debug_struct("Ticket")
             .field("addresses", &self.addresses)
             .field("port", &self.port)
+            .field("relayed", &self.relayed)
             .field("trust", &self.trust)
             .finish_non_exhaustive()
     }

@@ -96,6 +96,7 @@ impl Inbox {
         let ticket = Ticket {
             addresses: reachable(&endpoint),
             port: endpoint.udp_port(),
+            relayed: Vec::new(),
             token,
             trust: Trust::Key(identity.fingerprint()),
         };

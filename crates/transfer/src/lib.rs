@@ -80,7 +80,7 @@ pub use receive::{
     HELLO_TIME_MAX, Incoming, ReceiveError, Received, Receiver, Rejected, has_certificate,
 };
 pub use reception::{Place, Reception, TurnedAway};
-pub use route::{Route, reachable, send_to};
+pub use route::{Route, reachable, send_to, target_of};
 pub use send::{Offer, OfferError, SendError, Sending, Sent, Showing, WELCOME_TIME_MAX};
 pub use stop::Stop;
 pub use tally::Tally;

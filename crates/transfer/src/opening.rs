@@ -48,7 +48,7 @@ pub enum Again {
 #[derive(Debug)]
 pub struct Opening<'a> {
     endpoint: &'a Endpoint,
-    remotes: Vec<SocketAddr>,
+    target: ConnectTarget,
     hello: Option<(SendOptions, Bytes)>,
     until: Instant,
     /// Before the next question.
@@ -56,17 +56,18 @@ pub struct Opening<'a> {
 }
 
 impl<'a> Opening<'a> {
-    /// Asks a peer at any of `remotes` for the time `limit` at most. `hello` is a first message
-    /// that need not wait for the association, of each of them.
+    /// Asks a peer for the time `limit` at most. `hello` is a first message that need not wait for
+    /// the association, of each of them.
     #[must_use]
     pub fn new(
         endpoint: &'a Endpoint,
-        remotes: Vec<SocketAddr>,
+        target: impl Into<ConnectTarget>,
         limit: Duration,
         hello: Option<(SendOptions, Bytes)>,
     ) -> Opening<'a> {
         let (pause, _) = BUSY_PAUSE;
-        Opening { endpoint, remotes, hello, until: Instant::now() + limit, pause }
+        let target = target.into();
+        Opening { endpoint, target, hello, until: Instant::now() + limit, pause }
     }
 
     /// Opens an association; asks again while the peer is busy.
@@ -108,7 +109,7 @@ impl<'a> Opening<'a> {
 
     async fn connect(&self) -> Result<Association, ConnectError> {
         let left = self.until.saturating_duration_since(Instant::now());
-        let target = ConnectTarget::new(self.remotes.clone()).within(left);
+        let target = self.target.clone().within(left);
         match &self.hello {
             Some((options, hello)) => {
                 self.endpoint.connect_with(target, *options, hello.clone()).await

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::keys::{Identity, PeerKeys, TlsKeys};
-use manypath::{BindTo, Config, Endpoint, EndpointOptions};
+use manypath::{BindTo, Config, ConnectTarget, Endpoint, EndpointOptions, RelayedAddress};
 use manypath_files::ticket::Ticket;
 
 use crate::event::Event;
@@ -59,7 +59,7 @@ pub async fn send_to<P: Into<PathBuf>>(
         ..EndpointOptions::client(keys)
     })?;
     let offer = Offer::new(plan, Showing::Open(ticket.token.clone()));
-    let opening = offer.open(&endpoint, ticket.socket_addresses(), route.connect_limit);
+    let opening = offer.open(&endpoint, target_of(ticket), route.connect_limit);
     let sending = tokio::select! {
         sending = opening => sending?,
         () = options.stop.stopped() => return Err(SendError::Stopped),
@@ -67,6 +67,14 @@ pub async fn send_to<P: Into<PathBuf>>(
     let sent = sending.run(options, events).await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
     complete(sent?)
+}
+
+/// Where the receiver with this ticket is.
+#[must_use]
+pub fn target_of(ticket: &Ticket) -> ConnectTarget {
+    let relayed = ticket.relayed.iter();
+    let relayed = relayed.map(|r| RelayedAddress { address: r.address, relay: r.relay() });
+    ConnectTarget::new(ticket.socket_addresses()).through(relayed)
 }
 
 /// The IP addresses that an endpoint can be reached at, most useful first: those it is bound to

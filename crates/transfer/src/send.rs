@@ -5,13 +5,12 @@ mod feed;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use manypath::{AssocClosed, Association, Endpoint};
+use manypath::{AssocClosed, Association, ConnectTarget, Endpoint};
 use manypath_files::SystemDisk;
 use manypath_files::frame::{AHEAD, Accepts, ClientFrame, Hello, ServerFrame, Summary, reason};
 use manypath_files::source::{Answer, Entry, Piece, Unwanted, Wishes, read_all};
@@ -213,19 +212,19 @@ impl Offer {
         Offer { message_size: Some(bytes), ..self }
     }
 
-    /// Opens an association with a receiver at any of `remotes`, and agrees with it on what is
-    /// sent. One that is busy is asked again until `limit` is over.
+    /// Opens an association with a receiver, and agrees with it on what is sent. One that is busy
+    /// is asked again until `limit` is over.
     ///
     /// # Errors
     /// There is no such receiver, or it does not take this; nothing was sent.
     pub async fn open(
         self,
         endpoint: &Endpoint,
-        remotes: Vec<SocketAddr>,
+        receiver: impl Into<ConnectTarget>,
         limit: Duration,
     ) -> Result<Sending, OfferError> {
         let hello = self.first_hello().map(first_frame);
-        let mut opening = Opening::new(endpoint, remotes, limit, hello);
+        let mut opening = Opening::new(endpoint, receiver, limit, hello);
         loop {
             let association = opening.next().await?;
             let closed = match self.hear(&association).await {

@@ -58,6 +58,25 @@ pub(crate) struct ViaArgs {
     /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (default port 3478), or @FILE with one RELAY a line.
     /// Other users of this system can see the command line: use a file, or omit :PASSWORD and set
     /// MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
+    ///
+    /// Without --via the environment variable MANYPATH_RELAY names relays; `none` uses none.
+    #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
+    pub via: Vec<Erased<String>>,
+}
+
+/// Relays of a command that listens.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListenViaArgs {
+    /// Is also reached through each of these TURN relays, from everywhere
+    ///
+    /// Each gives this host an address, which is in the ticket; the other end needs no --via. If a
+    /// relay is not one of manypath's, it does, with the same relay.
+    ///
+    /// RELAY is turn:USER:PASSWORD@HOST[:PORT] (default port 3478), or @FILE with one RELAY a line.
+    /// Other users of this system can see the command line: use a file, or omit :PASSWORD and set
+    /// MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
+    ///
+    /// Without --via the environment variable MANYPATH_RELAY names relays; `none` uses none.
     #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
     pub via: Vec<Erased<String>>,
 }

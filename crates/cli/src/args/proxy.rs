@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use manypath_trust::Erased;
 
 use super::{
-    BindArgs, ClientSecurityArgs, ListenArgs, LiveArgs, QrArgs, RelayPeersArgs, ReportArgs,
-    ServerSecurityArgs, TransportArgs, ViaArgs,
+    BindArgs, ClientSecurityArgs, ListenArgs, ListenViaArgs, LiveArgs, QrArgs, RelayPeersArgs,
+    ReportArgs, ServerSecurityArgs, TransportArgs, ViaArgs,
 };
 use crate::commands::proxy::forward::{Forward, ListenAt};
 use manypath_proxy::rules::Rule;
@@ -49,6 +49,9 @@ pub(crate) struct ProxyListenArgs {
     /// Where to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
+    /// Relays to be reached through.
+    #[command(flatten)]
+    pub via: ListenViaArgs,
     /// Its ticket as a QR code.
     #[command(flatten)]
     pub qr: QrArgs,

@@ -8,6 +8,7 @@ mod report;
 
 use crate::args::PathsArgs;
 use crate::connect::dest::Destination;
+use crate::connect::transport;
 use crate::connect::via;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
@@ -29,9 +30,9 @@ pub(crate) async fn run(args: PathsArgs) -> Result<()> {
     let screen = Screen::new(&args.report);
     let dest = Destination::parse(&args.dest)?;
     dest.warn_of_file(&args.dest, &screen);
-    via::warn_of_files(&args.via, &screen);
-    let remotes = dest.resolve().await?.told(&screen);
-    let relays = via::relays(&args.via).await?.told(&screen);
+    via::warn_of_files(&args.via.via, &screen);
+    let remotes = transport::places(&dest.target(dest.resolve().await?.told(&screen)));
+    let relays = via::relays(&args.via.via).await?.told(&screen);
     let seconds = f64::from(plan.probes) * plan.interval.as_secs_f64();
     screen.line(&format!("Probing for {seconds:.0} s, then tracing routers ..."));
     let report = measure::measure(&plan, &args.bind.bind, relays, &remotes).await?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::config::Config;
-use manypath::{BindError, Endpoint, Security, SocketError};
+use manypath::{BindError, Endpoint, Relay, Security, SocketError};
 use manypath_files::SystemDisk;
 use manypath_files::sink::{Holders, Store};
 use manypath_names::Proof;
@@ -21,11 +21,12 @@ use tokio::task::JoinSet;
 
 use crate::args::{DEFAULT_PORT, RecvArgs};
 use crate::commands::names::Announced;
+use crate::connect::relayed::{self, RelayedPlaces};
 use crate::connect::security::Serving;
 use crate::connect::strangers::{StrangerLines, TICK};
 use crate::connect::token;
 use crate::connect::token::Source;
-use crate::connect::transport;
+use crate::connect::transport::{self, Listening};
 use crate::connect::uplinks;
 use crate::control::Control;
 use crate::failure::{Failure, Result};
@@ -60,7 +61,8 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let out = if args.stdout { Out::Error } else { Out::Output };
     let preset = config.preset;
     let security = serving.security.clone();
-    let endpoint = open(config, &args, security, &screen)?;
+    let relays = relayed::relays(&args.via.via, &screen).await?;
+    let endpoint = open(config, &args, relays, security, &screen)?;
     let addresses = transport::reachable(&endpoint);
     let port = endpoint.udp_port();
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
@@ -68,6 +70,8 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
         screen.line(note);
     }
     uplinks::say_left_out(&args.listen.listen, &screen);
+    let relayed = RelayedPlaces::wait(&endpoint, &screen).await;
+    let _relayed_watch = relayed.watch(&endpoint, &screen);
     let proof = if code.is_some() { Proof::Code } else { Proof::Token };
     let announced = Announced::start(args.name.name.as_ref(), &serving, proof, &endpoint, &screen)?;
     let announcement = Announcement {
@@ -77,6 +81,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
         serving: &serving,
         addresses,
         port,
+        relayed,
         token,
         code: code.as_ref(),
     };
@@ -110,14 +115,21 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
 
 /// Opens the endpoint. Without `--port` and where another program has the usual port, takes a free
 /// one: the ticket tells senders.
-fn open(config: Config, args: &RecvArgs, security: Security, screen: &Screen) -> Result<Endpoint> {
-    let bind = &args.listen.listen;
-    if let Some(port) = args.listen.port {
-        return transport::open(config, bind, port, security);
+fn open(
+    config: Config,
+    args: &RecvArgs,
+    relays: Vec<Relay>,
+    security: Security,
+    screen: &Screen,
+) -> Result<Endpoint> {
+    let port = args.listen.port.unwrap_or(DEFAULT_PORT);
+    let listening = Listening { bind: &args.listen.listen, port, relays };
+    if args.listen.port.is_some() {
+        return transport::open(config, listening, security);
     }
-    match transport::try_open(config.clone(), bind, DEFAULT_PORT, security.clone()) {
+    match transport::try_open(config.clone(), listening.clone(), security.clone()) {
         Err(BindError::Socket(SocketError::InUse(_))) => {
-            let endpoint = transport::open(config, bind, 0, security)?;
+            let endpoint = transport::open(config, Listening { port: 0, ..listening }, security)?;
             screen.line(&format!(
                 "another program has UDP port {DEFAULT_PORT}; this one takes {}",
                 endpoint.udp_port()

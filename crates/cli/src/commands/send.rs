@@ -48,7 +48,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let dest = Destination::parse(&args.words.dest)?;
     dest.key(args.security.insecure)?;
     Sources::new(&args, &dest)?;
-    let config = settings::config_via(&args.transport, &args.via)?;
+    let config = settings::config_via(&args.transport, &args.via.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let stall_limit = settings::stall_limit(&args.stall_timeout)?;
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
         screen.line(&format!("omitted, neither file nor directory: {}", shown(path)));
     }
     let receiver = Receiver::of(&dest, &args, &screen).await?;
-    let relays = via::relays(&args.via).await?.told(&screen);
+    let relays = via::relays(&args.via.via).await?.told(&screen);
     let near = Near::new(config, receiver.security.clone(), &screen)
         .bind(&args.bind)
         .relays(relays, &args.relay_peers)
@@ -95,7 +95,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
 /// The receiver that DEST names, its name looked up in the local network.
 async fn look_up(dest: Destination, args: &SendArgs, screen: &Screen) -> Result<Destination> {
     dest.warn_of_file(&args.words.dest, screen);
-    via::warn_of_files(&args.via, screen);
+    via::warn_of_files(&args.via.via, screen);
     if args.security.insecure {
         Ok(dest)
     } else {
@@ -120,7 +120,7 @@ async fn open(
     limit: Duration,
 ) -> Result<Sending> {
     tokio::select! {
-        opened = offer.open(endpoint, receiver.remotes.clone(), limit) => {
+        opened = offer.open(endpoint, receiver.target.clone(), limit) => {
             opened.map_err(|error| receiver.not_offered(error))
         }
         () = interrupted() => Err(Failure::failed("interrupted; nothing was sent")),

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::args::{BindArgs, ReportArgs};
     use crate::connect::near::Near;
-    use crate::connect::transport;
+    use crate::connect::transport::{self, Listening};
     use crate::screen::Screen;
 
     /// The values that `config show` prints for these options, and an endpoint that a command opens
@@ -179,7 +179,8 @@ mod tests {
         let shown = config_json(&settings::config(&args).unwrap());
         let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".parse().unwrap()]);
         let endpoint = if accept {
-            transport::open(config, &loopback, 0, Security::Plain).unwrap()
+            let listening = Listening { bind: &loopback, port: 0, relays: Vec::new() };
+            transport::open(config, listening, Security::Plain).unwrap()
         } else {
             let screen = Screen::new(&ReportArgs { json: false, quiet: true, verbose: 0 });
             let bind = BindArgs { bind: loopback.to_vec() };

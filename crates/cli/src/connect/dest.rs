@@ -10,9 +10,10 @@ use crate::connect::link_local::OTHER_ADDRESS;
 use crate::connect::via::lines;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
-use manypath::{is_link_local_v6, unmapped};
+use manypath::{ConnectTarget, is_link_local_v6, unmapped};
 use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
 use manypath_names::Proof;
+use manypath_transfer::target_of;
 use manypath_trust::{Erased, Fingerprint};
 
 /// As many transport addresses of the peer as are tried.
@@ -116,7 +117,16 @@ impl Destination {
         }
     }
 
-    /// The transport addresses, names looked up, each once.
+    /// The peer at the addresses that [`resolve`](Self::resolve) found, and behind the relays that
+    /// a ticket names.
+    pub(crate) fn target(&self, remotes: Vec<SocketAddr>) -> ConnectTarget {
+        match self {
+            Destination::Ticket(ticket) => target_of(ticket),
+            _ => ConnectTarget::new(remotes),
+        }
+    }
+
+    /// The transport addresses, names looked up, each once. Those of relays are not among them.
     ///
     /// # Errors
     /// None of the hosts was found.
@@ -419,7 +429,13 @@ mod tests {
         let fingerprint = Fingerprint::of(b"a key");
         let dest = |trust| {
             let addresses = vec!["192.0.2.7".parse().unwrap()];
-            let ticket = Ticket { addresses, port: 9899, token: vec![1; 16].into(), trust };
+            let ticket = Ticket {
+                addresses,
+                port: 9899,
+                relayed: Vec::new(),
+                token: vec![1; 16].into(),
+                trust,
+            };
             Destination::parse(&ticket.to_string()).unwrap()
         };
         let (strict, insecure) = (dest(Trust::Key(fingerprint)), dest(Trust::Insecure));

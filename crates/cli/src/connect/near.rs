@@ -16,7 +16,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manypath::config::Config;
-use manypath::{Association, Endpoint, EndpointOptions, Relay, RouteWatch, Security, SendOptions};
+use manypath::{
+    Association, ConnectTarget, Endpoint, EndpointOptions, Relay, RouteWatch, Security, SendOptions,
+};
 use manypath_live::Total;
 
 use crate::args::{BindArgs, RecordArgs, RelayPeersArgs, ReportArgs, TraceArgs};
@@ -157,12 +159,12 @@ impl NearEnd {
     /// Opens an association as [`transport::connect`] does.
     pub(crate) async fn connect(
         &self,
-        remotes: Vec<SocketAddr>,
+        target: impl Into<ConnectTarget>,
         limit: Duration,
         hello: Option<(SendOptions, Bytes)>,
         answer: impl AsyncFnMut(&Association) -> Answer,
     ) -> Result<Association> {
-        transport::connect(&self.endpoint, remotes, limit, hello, answer).await
+        transport::connect(&self.endpoint, target.into(), limit, hello, answer).await
     }
 
     /// Says which uplinks the association has, and begins to watch its paths, to trace their hops

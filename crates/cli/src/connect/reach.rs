@@ -58,8 +58,8 @@ impl Reach {
             }
             Reach::Private => Some(format!(
                 "Note: these addresses are private: only senders in the same network reach them. From \
-                 elsewhere: forward UDP port {port} of the router to this host, give both ends \
-                 --token-file, and send to ROUTER:PORT."
+                 elsewhere: --via RELAY, or forward UDP port {port} of the router to this host, give \
+                 both ends --token-file, and send to ROUTER:PORT."
             )),
         }
     }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
-    AssocClosed, Association, BindError, BindTo, ConnectError, Endpoint, EndpointOptions, Security,
-    SendError, SendOptions, SocketError, StrangerLimits, is_link_local_v6,
+    AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
+    EndpointOptions, Relay, Security, SendError, SendOptions, SocketError, StrangerLimits,
+    is_link_local_v6,
 };
 use manypath_files::relative::printable;
 use manypath_transfer::{Again, Opening, OpeningError, PeerReason};
@@ -27,27 +28,42 @@ const ACCEPT_BACKLOG: usize = 128;
 /// Associations at a time, of peers with and without the right to be served. Strangers are bounded
 /// by [`StrangerLimits`] as soon as a batch of packets is handled; within one, this many may come.
 const ASSOCIATIONS_MAX: usize = 1024;
-/// Opens an endpoint that accepts, on `bind`; none is all of the host's. Peers are strangers until
-/// they are admitted.
+/// Where an endpoint listens.
+#[derive(Clone, Debug)]
+pub(crate) struct Listening<'a> {
+    /// Addresses and interfaces; none is all of the host's.
+    pub(crate) bind: &'a [Bind],
+    /// The UDP port; 0 takes a free one.
+    pub(crate) port: u16,
+    /// Relays that it is reached through, too.
+    pub(crate) relays: Vec<Relay>,
+}
+
+/// Opens an endpoint that accepts. Peers are strangers until they are admitted.
 pub(crate) fn open(
     config: Config,
-    bind: &[Bind],
-    port: u16,
+    listening: Listening<'_>,
     security: Security,
 ) -> Result<Endpoint> {
-    try_open(config, bind, port, security).map_err(bind_failure)
+    try_open(config, listening, security).map_err(bind_failure)
 }
 
 /// Like [`open`], with the error for programs.
 pub(crate) fn try_open(
     config: Config,
-    bind: &[Bind],
-    port: u16,
+    listening: Listening<'_>,
     security: Security,
 ) -> std::result::Result<Endpoint, BindError> {
-    let strangers = Some(StrangerLimits::default());
-    let client = EndpointOptions::client(security);
-    let options = EndpointOptions { udp_port: port, accept: true, strangers, ..client };
+    let Listening { bind, port, relays } = listening;
+    let options = EndpointOptions {
+        udp_port: port,
+        accept: true,
+        strangers: Some(StrangerLimits::default()),
+        relays,
+        // Peers are told of the addresses that there are at the start.
+        relay_peers: false,
+        ..EndpointOptions::client(security)
+    };
     open_with(options, config, bind)
 }
 
@@ -119,17 +135,24 @@ fn no_answer_from(remotes: &[SocketAddr]) -> Failure {
     Failure::no_path(format!("no answer from {}", addresses(remotes))).hint(hint)
 }
 
-/// Opens an association with any of `remotes`, and hears what the peer says to `hello`, a first
+/// Every address of a peer, those of its relays first.
+pub(crate) fn places(target: &ConnectTarget) -> Vec<SocketAddr> {
+    let relayed = target.relayed.iter().map(|relayed| relayed.address);
+    relayed.chain(target.remotes.iter().copied()).collect()
+}
+
+/// Opens an association with a peer, and hears what the peer says to `hello`, a first
 /// message that need not wait for the association, or to what `answer` tells it. A peer that is
 /// busy is asked again until `limit` is over.
 pub(crate) async fn connect(
     endpoint: &Endpoint,
-    remotes: Vec<SocketAddr>,
+    target: ConnectTarget,
     limit: Duration,
     hello: Option<(SendOptions, Bytes)>,
     mut answer: impl AsyncFnMut(&Association) -> Answer,
 ) -> Result<Association> {
-    let mut opening = Opening::new(endpoint, remotes.clone(), limit, hello);
+    let remotes = places(&target);
+    let mut opening = Opening::new(endpoint, target, limit, hello);
     loop {
         let association = opening.next().await.map_err(|e| opening_failure(e, &remotes))?;
         let (closed, failure) = match answer(&association).await {

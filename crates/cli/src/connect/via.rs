@@ -8,7 +8,7 @@ use manypath_trust::Erased;
 use tokio::task::JoinHandle;
 use zeroize::Zeroizing;
 
-use crate::args::{TURN_PORT, TraceArgs, ViaArgs};
+use crate::args::{TURN_PORT, TraceArgs};
 use crate::connect::exposed::Secret;
 use crate::connect::found::Found;
 use crate::connect::link_local;
@@ -18,6 +18,10 @@ use crate::settings;
 
 /// Where the password comes from if RELAY has none.
 pub(crate) const PASSWORD_VARIABLE: &str = "MANYPATH_RELAY_PASSWORD";
+/// The relays of commands without `--via`.
+const RELAYS_VARIABLE: &str = "MANYPATH_RELAY";
+/// The word for no relays.
+const NONE: &str = "none";
 /// As many relays as are used.
 const RELAYS_MAX: usize = 16;
 /// The longest user name and password, in bytes; the wire format has room for 508 of a name.
@@ -34,20 +38,58 @@ struct Named {
     port: u16,
 }
 
-/// Tells the user of files of `--via` whose passwords others can read.
-pub(crate) fn warn_of_files(args: &ViaArgs, screen: &Screen) {
-    let files = args.via.iter().filter_map(|word| word.strip_prefix('@'));
+/// The words for relays: those of `--via`, or else of the environment.
+pub(crate) fn wanted(via: &[Erased<String>]) -> Vec<Erased<String>> {
+    let variable = || std::env::var(RELAYS_VARIABLE).map(Erased::from).unwrap_or_default();
+    of_both(via, variable)
+}
+
+fn of_both(
+    via: &[Erased<String>],
+    variable: impl FnOnce() -> Erased<String>,
+) -> Vec<Erased<String>> {
+    let split = |words: Erased<String>| -> Vec<Erased<String>> {
+        words.split(',').map(str::trim).filter(|word| !word.is_empty()).map(Erased::from).collect()
+    };
+    let words = if via.is_empty() { split(variable()) } else { via.to_vec() };
+    let is_none = words.iter().any(|word| **word == NONE) && words.len() == 1;
+    if is_none { Vec::new() } else { words }
+}
+
+/// Tells the user of files of relays whose passwords others can read.
+pub(crate) fn warn_of_files(via: &[Erased<String>], screen: &Screen) {
+    let words = wanted(via);
+    let files = words.iter().filter_map(|word| word.strip_prefix('@'));
     for warning in files.filter_map(|file| Secret::Passwords.warning(Path::new(file))) {
         screen.line(&warning);
     }
 }
 
-/// The relays that `--via` names, with their hosts looked up.
+/// The relays that `--via` names, or else the environment, with their hosts looked up.
 ///
 /// # Errors
-/// A word that names no relay, or none of the hosts was found.
-pub(crate) async fn relays(args: &ViaArgs) -> Result<Found<Relay>> {
-    let words = words(&args.via)?;
+/// A word that names no relay, or none of the hosts of `--via` was found.
+pub(crate) async fn relays(via: &[Erased<String>]) -> Result<Found<Relay>> {
+    let Found { all, missing } = look_up(via).await?;
+    // Relays that are named once and for all may be out of reach now and then.
+    if via.is_empty() { Ok(Found { all, missing }) } else { Found::new(all, missing) }
+}
+
+/// The same, also if none was found.
+///
+/// # Errors
+/// A word that names no relay.
+pub(crate) async fn look_up(via: &[Erased<String>]) -> Result<Found<Relay>> {
+    let found = look_up_all(&wanted(via)).await;
+    let of_variable = |failure: Failure| Failure {
+        message: failure.message.replace("--via", RELAYS_VARIABLE),
+        ..failure
+    };
+    if via.is_empty() { found.map_err(of_variable) } else { found }
+}
+
+async fn look_up_all(via: &[Erased<String>]) -> Result<Found<Relay>> {
+    let words = words(via)?;
     if words.len() > RELAYS_MAX {
         return Err(Failure::usage(format!("--via: more than {RELAYS_MAX} relays")));
     }
@@ -79,7 +121,8 @@ pub(crate) async fn relays(args: &ViaArgs) -> Result<Found<Relay>> {
         };
         relays.push(Relay { name, address, user: named.user, password: password.to_string() });
     }
-    Found::new(relays, missing)
+    missing.dedup();
+    Ok(Found { all: relays, missing })
 }
 
 /// The words, those of files among them.

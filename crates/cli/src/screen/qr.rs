@@ -121,7 +121,9 @@ mod tests {
             })
             .collect();
         let trust = Trust::Key(Fingerprint::of(b"key"));
-        Ticket { addresses, port: 9899, token: vec![0x5a; token].into(), trust }.to_string()
+        let relayed = Vec::new();
+        Ticket { addresses, port: 9899, relayed, token: vec![0x5a; token].into(), trust }
+            .to_string()
     }
 
     #[test]

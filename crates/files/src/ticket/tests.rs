@@ -12,6 +12,7 @@ fn ticket() -> Ticket {
     Ticket {
         addresses: vec!["192.0.2.7".parse().unwrap(), "2001:db8::9".parse().unwrap()],
         port: 9899,
+        relayed: Vec::new(),
         token: (0..16).collect::<Vec<u8>>().into(),
         trust: STRICT,
     }
@@ -50,6 +51,61 @@ fn the_layout_is_the_documented_one() {
     assert_eq!(insecure.to_string(), "manypath2:aitkweaaaebagbafaydqqcikbmga2dqpaecmaaaca5qla3rj");
 }
 
+/// The ticket with addresses of two relays.
+fn relayed() -> Ticket {
+    let relayed = [("203.0.113.5:50001", 3478), ("[2001:db8::5]:50002", 3479)];
+    let relayed = relayed
+        .map(|(address, relay_port)| Relayed { address: address.parse().unwrap(), relay_port });
+    Ticket { relayed: relayed.to_vec(), ..ticket() }
+}
+
+#[test]
+fn relayed_addresses_follow_the_others() {
+    let ticket = Ticket { addresses: vec!["192.0.2.7".parse().unwrap()], ..relayed() };
+    let mut body = vec![3, 0x26, 0xab, 16];
+    body.extend(0..16);
+    body.extend([7; 32]);
+    body.extend([1, 4, 192, 0, 2, 7]);
+    body.extend([2, 4, 203, 0, 113, 5, 0xc3, 0x51, 0x0d, 0x96]);
+    body.extend([
+        6, 0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0xc3, 0x52, 0x0d, 0x97,
+    ]);
+    assert_eq!(ticket.to_string(), word_of(&body));
+    assert_eq!(Ticket::parse(&ticket.to_string()), Ok(ticket.clone()));
+    assert_eq!(ticket.relayed[1].relay(), "[2001:db8::5]:3479".parse().unwrap());
+    let insecure = Ticket { trust: Trust::Insecure, ..ticket };
+    body[0] = 4;
+    body.drain(20..52);
+    assert_eq!(insecure.to_string(), word_of(&body));
+    assert_eq!(Ticket::parse(&insecure.to_string()), Ok(insecure));
+}
+
+#[test]
+fn hostile_relayed_addresses_are_refused() {
+    let head = [4, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4];
+    let one = [4, 5, 6, 7, 8, 0, 9, 0, 7];
+    let list = |count: u8, times: usize| [&[count], &one.repeat(times)[..]].concat();
+    for tail in [
+        vec![],                             // none, and no number of them
+        list(0, 0),                         // none
+        list(2, 1),                         // more than there are
+        list(1, 2),                         // fewer than there are
+        list(17, 17),                       // too many
+        list(255, 1),                       // far too many
+        vec![1, 4, 5, 6, 7, 8, 0, 9, 0],    // cut
+        vec![1, 4, 5, 6, 7, 8, 0, 0, 0, 7], // relayed port 0
+        vec![1, 4, 5, 6, 7, 8, 0, 9, 0, 0], // port of the relay 0
+        vec![1, 5, 5, 6, 7, 8, 0, 9, 0, 7], // unknown family
+    ] {
+        let word = word_of(&[&head[..], &tail].concat());
+        assert_eq!(Ticket::parse(&word), Err(TicketError::Damaged), "{tail:?}");
+    }
+    for times in [1, 16] {
+        let word = word_of(&[&head[..], &list(times as u8, times)].concat());
+        assert_eq!(Ticket::parse(&word).unwrap().relayed.len(), times);
+    }
+}
+
 #[test]
 fn both_ends_must_mean_the_same_by_a_ticket() {
     let insecure = Ticket { trust: Trust::Insecure, ..ticket() };
@@ -69,7 +125,7 @@ fn tickets_of_other_versions_are_told_apart() {
         assert_eq!(Ticket::parse(newer), Err(TicketError::NewerVersion), "{newer}");
     }
     // A trust that this version does not know.
-    assert_eq!(Ticket::parse(&word_of(&[3, 0, 1])), Err(TicketError::NewerVersion));
+    assert_eq!(Ticket::parse(&word_of(&[5, 0, 1])), Err(TicketError::NewerVersion));
     for none in ["manypath02:aa", "manypath99999999999999999999999:", "manypath:", "", "manypath2"]
     {
         assert_eq!(Ticket::parse(none), Err(TicketError::Damaged), "{none}");
@@ -81,7 +137,7 @@ fn tickets_of_other_versions_are_told_apart() {
 
 #[test]
 fn every_truncation_and_every_changed_letter_is_noticed() {
-    let word = ticket().to_string();
+    let word = relayed().to_string();
     for end in PREFIX.len()..word.len() {
         assert_eq!(Ticket::parse(&word[..end]), Err(TicketError::Damaged), "cut at {end}");
     }
@@ -156,13 +212,21 @@ fn tickets() -> impl Strategy<Value = Ticket> {
     ];
     let token = prop::collection::vec(any::<u8>(), 1..=255);
     let ip = any::<IpAddr>().prop_map(|ip| ip.to_canonical());
+    let relayed = (ip.clone(), 1u16.., 1u16..).prop_map(|(ip, port, relay_port)| Relayed {
+        address: SocketAddr::new(ip, port),
+        relay_port,
+    });
+    let relayed = prop::collection::vec(relayed, 0..=RELAYED_MAX);
     let addresses = prop::collection::vec(ip, 1..=ADDRESSES_MAX);
-    (addresses, 1u16.., token, trust).prop_map(|(addresses, port, token, trust)| Ticket {
-        addresses,
-        port,
-        token: token.into(),
-        trust,
-    })
+    (addresses, 1u16.., relayed, token, trust).prop_map(
+        |(addresses, port, relayed, token, trust)| Ticket {
+            addresses,
+            port,
+            relayed,
+            token: token.into(),
+            trust,
+        },
+    )
 }
 
 proptest! {

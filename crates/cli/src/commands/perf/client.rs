@@ -46,14 +46,14 @@ struct CarriedBy<'a> {
 /// `manypath perf client`.
 pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let dest = server(&args.dest)?;
-    let config = settings::config_via(&args.transport, &args.via)?;
+    let config = settings::config_via(&args.transport, &args.via.via)?;
     let preset = config.preset;
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let screen = Screen::new(&args.report);
     let calling = Calling::new(&args.security, dest.host(), None, &screen)?;
-    via::warn_of_files(&args.via, &screen);
+    via::warn_of_files(&args.via.via, &screen);
     let remotes = dest.resolve().await?.told(&screen);
-    let relays = via::relays(&args.via).await?.told(&screen);
+    let relays = via::relays(&args.via.via).await?.told(&screen);
     let is_stranger = calling.is_protected() && !calling.knows_peer;
     let near = Near::new(config, calling.security, &screen)
         .bind(&args.bind)

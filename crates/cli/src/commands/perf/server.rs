@@ -11,9 +11,10 @@ use super::frame::{Direction, Frame, Request};
 use super::places::Places;
 use super::run::{Broken, Carried, Measured, Run, next_frame, send};
 use crate::args::{DEFAULT_PORT, PerfServerArgs, ReportArgs};
+use crate::connect::relayed::{self, RelayedPlaces};
 use crate::connect::security::{NOT_ENCRYPTED, Serving, peer_key};
 use crate::connect::strangers::{StrangerLines, TICK};
-use crate::connect::transport;
+use crate::connect::transport::{self, Listening};
 use crate::connect::uplinks;
 use crate::control::Control;
 use crate::failure::{Failure, Result};
@@ -42,17 +43,22 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let serving = Serving::new(&args.security, &screen)?;
     let security = serving.security.clone();
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
-    let endpoint = transport::open(config, &args.listen.listen, port, security)?;
+    let relays = relayed::relays(&args.via.via, &screen).await?;
+    let listening = Listening { bind: &args.listen.listen, port, relays };
+    let endpoint = transport::open(config, listening, security)?;
     let addresses: Vec<String> =
         transport::reachable(&endpoint).iter().map(ToString::to_string).collect();
     let port = endpoint.udp_port();
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
     uplinks::say_left_out(&args.listen.listen, &screen);
+    let relayed = RelayedPlaces::wait(&endpoint, &screen).await;
+    let _relayed_watch = relayed.watch(&endpoint, &screen);
     if args.report.json {
         let event = json!({
             "event": "listening",
             "addresses": addresses,
             "port": port,
+            "relayed": relayed.json(),
             "encrypted": serving.is_protected(),
             "key": serving.key().map(|key| key.to_string()),
         });
@@ -62,6 +68,7 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
             screen.line(NOT_ENCRYPTED);
         }
         screen.line(&format!("Listening on {}, port {port}", addresses.join(", ")));
+        relayed.lines().for_each(|line| screen.line(&line));
         if args.security.identity.is_some()
             && let Some(key) = serving.key()
         {

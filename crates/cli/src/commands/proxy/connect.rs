@@ -90,7 +90,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     let limit = settings::duration("--connect-timeout", &args.connect_timeout)?;
     let screen = Screen::new(&args.report);
     dest.warn_of_file(&args.dest, &screen);
-    via::warn_of_files(&args.via, &screen);
+    via::warn_of_files(&args.via.via, &screen);
     let mut views = Views::start(&args.live, "proxy connect", &screen).await?;
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
     let remotes = dest.resolve().await?.told(&screen);
@@ -310,7 +310,7 @@ impl Connector {
     /// The relays. Tells the user which ones were not found, unless the last attempt missed the
     /// same ones.
     async fn relays(&self) -> Result<Vec<Relay>> {
-        let found = via::relays(&self.args.via).await?;
+        let found = via::relays(&self.args.via.via).await?;
         let is_known = self.missing_relays.replace(found.missing.clone()) == found.missing;
         Ok(if is_known { found.all } else { found.told(&self.screen) })
     }
@@ -329,8 +329,8 @@ impl Connector {
             self.met.set(true);
             self.hear(association, &peer, &instance).await
         };
-        let remotes = self.far.addresses();
-        let connecting = near.connect(remotes, limit, hello, heard);
+        let target = self.dest.target(self.far.addresses());
+        let connecting = near.connect(target, limit, hello, heard);
         let association = tokio::select! {
             association = connecting => association?,
             () = is_unanswered(&near.endpoint, unanswered) => {

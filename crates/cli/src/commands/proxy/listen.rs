@@ -17,11 +17,12 @@ use tokio::time::Instant;
 
 use super::{DEFAULTS, counters, hello, memory, message_size, raise_file_limit, with_streams};
 use crate::args::{DEFAULT_PORT, ProxyListenArgs};
+use crate::connect::relayed::{self, RelayedPlaces};
 use crate::connect::security::{NOT_ENCRYPTED, Serving};
 use crate::connect::strangers::{StrangerLines, TICK};
 use crate::connect::token;
 use crate::connect::token::Source;
-use crate::connect::transport;
+use crate::connect::transport::{self, Listening};
 use crate::connect::uplinks;
 use crate::control::Control;
 use crate::failure::{Failure, Result};
@@ -77,13 +78,17 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     let streams = config.outbound_streams;
     let security = serving.security.clone();
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
-    let endpoint = transport::open(config, &args.listen.listen, port, security)?;
+    let relays = relayed::relays(&args.via.via, &screen).await?;
+    let listening = Listening { bind: &args.listen.listen, port, relays };
+    let endpoint = transport::open(config, listening, security)?;
     let (addresses, port) = (transport::reachable(&endpoint), endpoint.udp_port());
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }
     uplinks::say_left_out(&args.listen.listen, &screen);
+    let relayed = RelayedPlaces::wait(&endpoint, &screen).await;
+    let _relayed_watch = relayed.watch(&endpoint, &screen);
     let far = Far {
         secret: Secret::new(password, chosen),
         instance: random()?,
@@ -94,7 +99,7 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
         lines: StrangerLines::new(screen.clone()),
         guesses: Guesses::default(),
     };
-    announce(&args, &screen, &serving, Place { addresses, port, token })?;
+    announce(&args, &screen, &serving, Place { addresses, port, relayed, token })?;
     views.open("waiting for a client".to_owned());
     let end = serve(&endpoint, Arc::new(far)).await;
     views.close().await;
@@ -111,6 +116,7 @@ fn random() -> Result<u64> {
 struct Place {
     addresses: Vec<IpAddr>,
     port: u16,
+    relayed: RelayedPlaces,
     token: Token,
 }
 
@@ -118,15 +124,18 @@ fn announce(
     args: &ProxyListenArgs,
     screen: &Screen,
     serving: &Serving,
-    Place { addresses, port, token }: Place,
+    place: Place,
 ) -> Result<()> {
+    let Place { addresses, port, relayed, token } = place;
     if !serving.is_protected() {
         screen.line(NOT_ENCRYPTED);
     }
     let ends: Vec<String> =
         addresses.iter().map(|&ip| SocketAddr::new(ip, port).to_string()).collect();
     let shown: Vec<String> = addresses.iter().map(IpAddr::to_string).collect();
-    let ticket = serving.trust.map(|trust| Ticket { addresses, port, token, trust });
+    let for_ticket = relayed.for_ticket();
+    let ticket =
+        serving.trust.map(|trust| Ticket { addresses, port, relayed: for_ticket, token, trust });
     let key = serving.key().map(|key| key.to_string());
     if args.report.json {
         let event = json!({
@@ -134,6 +143,7 @@ fn announce(
             "ticket": ticket.as_ref().map(Ticket::to_string),
             "addresses": shown,
             "port": port,
+            "relayed": relayed.json(),
             "encrypted": serving.is_protected(),
             "key": key,
         });
@@ -141,6 +151,7 @@ fn announce(
         return show_qr(args, ticket.as_ref(), screen);
     }
     screen.line(&format!("Listening on {}", ends.join(", ")));
+    relayed.lines().for_each(|line| screen.line(&line));
     let Some(ticket) = ticket else {
         let command = "manypath proxy connect --cert FILE --key FILE --ca FILE HOST -L ...";
         screen.line(&format!("On the other machine, run: {command}"));

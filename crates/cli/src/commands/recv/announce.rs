@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::args::RecvArgs;
 use crate::connect::reach::Reach;
+use crate::connect::relayed::RelayedPlaces;
 use crate::connect::security::{NOT_ENCRYPTED, Serving};
 use crate::failure::Result;
 use crate::screen::Screen;
@@ -24,6 +25,8 @@ pub(super) struct Announcement<'a> {
     /// Where it listens.
     pub(super) addresses: Vec<IpAddr>,
     pub(super) port: u16,
+    /// Where relays let peers in.
+    pub(super) relayed: RelayedPlaces,
     pub(super) token: Token,
     pub(super) code: Option<&'a Code>,
 }
@@ -45,7 +48,13 @@ impl Announcement<'_> {
     fn ticket(&self) -> Option<Ticket> {
         let trust = self.serving.trust?;
         let (addresses, token) = (self.addresses.clone(), self.token.clone());
-        Some(Ticket { addresses, port: self.port, token, trust })
+        Some(Ticket {
+            addresses,
+            port: self.port,
+            relayed: self.relayed.for_ticket(),
+            token,
+            trust,
+        })
     }
 
     fn print_event(&self, ticket: Option<&Ticket>) -> Result<String> {
@@ -55,6 +64,7 @@ impl Announcement<'_> {
             "ticket": ticket.map(Ticket::to_string),
             "addresses": shown,
             "port": self.port,
+            "relayed": self.relayed.json(),
             "reach": Reach::of(&self.addresses).name(),
             "encrypted": self.serving.is_protected(),
             "key": self.serving.key().map(|key| key.to_string()),
@@ -75,6 +85,7 @@ impl Announcement<'_> {
             format!("storing files in {}", self.args.dir.display())
         };
         self.screen.line(&format!("Listening on {}, {what}", ends.join(", ")));
+        self.relayed.lines().for_each(|line| self.screen.line(&line));
         self.say_reach();
         let name = self.args.name.name.as_ref().map(|name| name.as_str());
         let Some(ticket) = ticket else {
@@ -102,7 +113,9 @@ impl Announcement<'_> {
 
     /// Says who cannot reach this receiver, unless its user has chosen that.
     fn say_reach(&self) {
-        let chosen = self.args.name.name.is_some() || !self.args.listen.listen.is_empty();
+        let chosen = self.args.name.name.is_some()
+            || !self.args.listen.listen.is_empty()
+            || self.relayed.reach_all();
         let advice = Reach::of(&self.addresses).advice(self.port);
         if !chosen && let Some(advice) = advice {
             self.screen.line(&advice);

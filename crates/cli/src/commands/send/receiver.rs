@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use manypath::Security;
+use manypath::{ConnectTarget, Security};
 use manypath_transfer::Showing;
 use manypath_trust::password::Password;
 
@@ -18,6 +18,8 @@ use crate::screen::Screen;
 pub(super) struct Receiver {
     /// As a person reads it.
     pub(super) name: String,
+    pub(super) target: ConnectTarget,
+    /// Every address of it.
     pub(super) remotes: Vec<SocketAddr>,
     pub(super) security: Security,
     pub(super) secret: SecretKind,
@@ -34,7 +36,8 @@ impl Receiver {
         let key = dest.key(args.security.insecure)?;
         let sources = Sources::new(args, dest)?;
         let calling = Calling::new(&args.security, dest.host(), key, screen)?;
-        let remotes = dest.resolve().await?.told(screen);
+        let target = dest.target(dest.resolve().await?.told(screen));
+        let remotes = transport::places(&target);
         let is_code = sources.is_code();
         let token = sources.read(dest, screen)?;
         let secret = if is_code { SecretKind::Code } else { SecretKind::of(dest, &token) };
@@ -56,6 +59,6 @@ impl Receiver {
         } else {
             Showing::Nothing
         };
-        Ok(Receiver { name, remotes, security: calling.security, secret, showing })
+        Ok(Receiver { name, target, remotes, security: calling.security, secret, showing })
     }
 }

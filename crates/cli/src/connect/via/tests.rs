@@ -92,8 +92,22 @@ fn link_local_relays_are_refused_with_the_remedy() {
 #[tokio::test]
 async fn a_relay_at_an_ipv4_address_in_an_ipv6_one_is_at_the_ipv4_address() {
     for host in ["[::ffff:192.0.2.1]:7", "192.0.2.1:7"] {
-        let args = ViaArgs { via: vec![format!("turn:ann:secret@{host}").into()] };
-        let found = relays(&args).await.unwrap().all;
+        let via = [format!("turn:ann:secret@{host}").into()];
+        let found = relays(&via).await.unwrap().all;
         assert_eq!(found[0].address, "192.0.2.1:7".parse().unwrap(), "{host}");
+    }
+}
+
+#[test]
+fn the_environment_names_relays_unless_the_command_line_does() {
+    let of = |via: &[&str], variable: &str| -> Vec<String> {
+        let via: Vec<Erased<String>> = via.iter().map(|word| Erased::from(*word)).collect();
+        let words = of_both(&via, || Erased::from(variable));
+        words.iter().map(|word| (**word).clone()).collect()
+    };
+    assert_eq!(of(&[], "turn:a:b@c, @file,"), ["turn:a:b@c", "@file"]);
+    assert_eq!(of(&["turn:d:e@f"], "turn:a:b@c"), ["turn:d:e@f"]);
+    for none in [of(&["none"], "turn:a:b@c"), of(&[], "none"), of(&[], " ")] {
+        assert!(none.is_empty(), "{none:?}");
     }
 }
