@@ -101,6 +101,8 @@ pub struct Client {
     /// The access that the client wants.
     access: Access,
     keep: Keep,
+    /// The ticket by which the relay lets the allocation follow us to another address (RFC 8016).
+    ticket: Option<Vec<u8>>,
     state: State,
     channels: Channels,
     transmissions: Transmissions,
@@ -129,13 +131,22 @@ impl fmt::Debug for Client {
     }
 }
 
+/// The address that the relay gave us.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Given {
+    relayed: SocketAddr,
+    access: Access,
+}
+
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum State {
     Allocating,
     Allocated {
-        relayed: SocketAddr,
+        given: Given,
         refresh_at: Instant,
     },
+    /// The relay knows us at another address, and is shown the ticket.
+    Moving(Given),
     /// Until the time to try again, if it is tried again.
     Failed(Option<Instant>),
     Closing,
@@ -150,6 +161,7 @@ impl Client {
             family: if options.v6 { AddressFamily::IPV6 } else { AddressFamily::IPV4 },
             access: options.access,
             keep: Keep::new(now),
+            ticket: None,
             state: State::Allocating,
             channels: Channels::default(),
             transmissions: Transmissions::default(),
@@ -164,22 +176,41 @@ impl Client {
     }
 
     /// Restarts with the same peers, as from another address of ours: the relay knows an
-    /// allocation by that.
+    /// allocation by that. If the relay lets the allocation follow us, it stays.
     pub fn restart(&mut self, now: Instant) {
-        self.channels.reset();
         self.transmissions.clear();
         self.traces.clear();
         self.credentials.reset();
+        if let Some(given) = self.movable() {
+            return self.move_here(now, given);
+        }
+        self.channels.reset();
         self.keep.reset();
         (self.retry, self.unanswered) = (RETRY_FIRST, None);
         self.state = State::Allocating;
         self.start(now, Request::Allocate);
     }
 
+    /// The address that may follow us to another address of ours.
+    fn movable(&self) -> Option<Given> {
+        let given = match self.state {
+            State::Allocated { given, .. } | State::Moving(given) => given,
+            _ => return None,
+        };
+        self.ticket.is_some().then_some(given)
+    }
+
+    /// Shows the relay the ticket from where we are now.
+    fn move_here(&mut self, now: Instant, given: Given) {
+        self.state = State::Moving(given);
+        self.unanswered = None;
+        self.start(now, Request::Move);
+    }
+
     /// The address that the relay gave us, while it is ours.
     pub fn relayed(&self) -> Option<SocketAddr> {
         match self.state {
-            State::Allocated { relayed, .. } => Some(relayed),
+            State::Allocated { given, .. } => Some(given.relayed),
             _ => None,
         }
     }
@@ -272,6 +303,7 @@ impl Client {
             let peer = allocated.then(|| self.channels.receive(channel)).flatten();
             let Some(peer) = peer else { return Received::Other };
             self.unanswered = None;
+            self.keep.heard(now);
             return Received::Data { peer, payload };
         }
         let Ok(message) = Message::from_bytes(datagram) else { return Received::Other };
@@ -292,6 +324,7 @@ impl Client {
             return Received::Other;
         }
         self.unanswered = None;
+        self.keep.heard(now);
         self.bind_due(now);
         Received::Data { peer, payload }
     }
@@ -327,9 +360,9 @@ impl Client {
         requests.chain(channels).chain(overlay).chain(self.keep.permit_at()).min()
     }
 
-    /// When the relay is to hear of us, if nothing is sent until then.
+    /// When to ask the relay if it still knows us, so that it and a NAT on the way hear of us.
     fn keep_alive_at(&self) -> Option<Instant> {
-        (self.access == Access::Open).then(|| self.keep.alive_at())
+        (self.access == Access::Open).then(|| self.keep.ask_at())
     }
 
     /// Sends again, refreshes, gives up, as is due.
@@ -356,6 +389,7 @@ impl Client {
                 let is_quiet = self.keep_alive_at().is_some_and(|at| at <= now);
                 if silent || is_quiet || refresh_at <= now {
                     self.unanswered = None;
+                    self.keep.asked();
                     self.start(now, Request::Refresh);
                 }
             }

@@ -26,6 +26,10 @@ pub(crate) const UDP: u8 = 17;
 /// Others need not understand it.
 const OPEN: AttributeType = AttributeType::new(0xd1a3);
 
+/// MOBILITY-TICKET (RFC 8016 §4.1): empty in a request for an allocation that is to stay when the
+/// address of its client changes.
+pub(crate) const MOBILITY_TICKET: AttributeType = AttributeType::new(0x8030);
+
 /// The peers whose packets an allocation lets in.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Access {

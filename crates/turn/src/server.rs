@@ -3,6 +3,7 @@
 mod allocation;
 mod behaviour;
 mod limits;
+mod mobility;
 mod nonce;
 mod peers;
 mod requests;
@@ -34,6 +35,7 @@ pub use allocation::AllocationId;
 use behaviour::{At, StunPorts};
 pub use limits::Limits;
 use limits::{Bucket, Crowd, Rates};
+use mobility::Tickets;
 use nonce::Nonces;
 pub use peers::{PeerRules, may_lead_to};
 pub use traces::TraceWanted;
@@ -182,6 +184,7 @@ pub struct Server {
     rules: PeerRules,
     grants_open: bool,
     nonces: Nonces,
+    tickets: Tickets,
     /// By the client's transport address.
     allocations: BTreeMap<SocketAddr, Allocation>,
     by_id: BTreeMap<AllocationId, SocketAddr>,
@@ -230,6 +233,7 @@ impl Server {
             rules: config.peers,
             grants_open: config.grants_open,
             nonces: Nonces::new(config.secret),
+            tickets: Tickets::new(config.secret),
             allocations: BTreeMap::new(),
             by_id: BTreeMap::new(),
             ends: BTreeSet::new(),

@@ -11,12 +11,15 @@ use turn_types::stun::prelude::*;
 
 use super::request::Request;
 use super::{
-    Client, ClientError, ClientEvent, REFRESH_BEFORE, RETRY_FIRST, RETRY_MAX, State,
+    Client, ClientError, ClientEvent, Given, REFRESH_BEFORE, RETRY_FIRST, RETRY_MAX, State,
     TRACE_ASKED_MAX, TRACE_PAUSE,
 };
 use crate::RelayRoute;
 use crate::mesh::listed;
-use crate::message::{Access, canonical};
+use crate::message::{Access, MOBILITY_TICKET, canonical};
+
+/// The longest ticket that is kept, in bytes.
+const TICKET_MAX: usize = 512;
 
 impl Client {
     pub(super) fn on_answer(&mut self, now: Instant, message: &Message<'_>) {
@@ -55,20 +58,20 @@ impl Client {
                     return self.fail(now, ClientError::Other { code: 0, reason });
                 };
                 let relayed = canonical(relayed.addr(message.transaction_id()));
-                self.state = State::Allocated { relayed, refresh_at };
-                self.retry = RETRY_FIRST;
+                self.ticket = ticket(message);
                 self.overlay.begin(now);
-                let access = Access::of(message);
-                if self.access == Access::Open && access == Access::Permitted {
-                    self.keep.need_permission(now);
+                let given = Given { relayed, access: Access::of(message) };
+                self.allocated(now, given, refresh_at);
+            }
+            Request::Move => {
+                if let State::Moving(given) = self.state {
+                    self.ticket = ticket(message);
+                    self.allocated(now, given, refresh_at);
                 }
-                self.events.push_back(ClientEvent::Allocated { relayed, access });
-                let channels: Vec<_> = self.channels.iter().collect();
-                channels.into_iter().for_each(|c| self.start(now, Request::Bind(c)));
             }
             Request::Refresh => {
-                if let State::Allocated { relayed, .. } = self.state {
-                    self.state = State::Allocated { relayed, refresh_at };
+                if let State::Allocated { given, .. } = self.state {
+                    self.state = State::Allocated { given, refresh_at };
                 }
             }
             Request::Delete => self.deleted(now),
@@ -83,6 +86,19 @@ impl Client {
         }
     }
 
+    /// The relay knows us here.
+    fn allocated(&mut self, now: Instant, given: Given, refresh_at: Instant) {
+        self.state = State::Allocated { given, refresh_at };
+        self.retry = RETRY_FIRST;
+        let Given { relayed, access } = given;
+        if self.access == Access::Open && access == Access::Permitted {
+            self.keep.need_permission(now);
+        }
+        self.events.push_back(ClientEvent::Allocated { relayed, access });
+        let channels: Vec<_> = self.channels.iter().collect();
+        channels.into_iter().for_each(|c| self.start(now, Request::Bind(c)));
+    }
+
     pub(super) fn on_error(&mut self, now: Instant, request: Request, error: ClientError) {
         match request {
             // Something of an earlier life with our address: give it back, then ask again.
@@ -92,6 +108,12 @@ impl Client {
             {
                 self.start(now, Request::Delete);
                 self.events.push_back(ClientEvent::Failed(error));
+            }
+            // It knows the ticket no more; what is silent is another matter.
+            Request::Move => {
+                self.ticket = None;
+                let is_silent = error == ClientError::NoAnswer;
+                self.fail(now, if is_silent { error } else { ClientError::Mismatch });
             }
             Request::Allocate | Request::Refresh => self.fail(now, error),
             Request::Delete => self.deleted(now),
@@ -130,8 +152,17 @@ impl Client {
         if matches!(self.state, State::Closing | State::Closed) {
             return;
         }
+        let lost = matches!(self.state, State::Allocated { .. } | State::Moving(_))
+            && error == ClientError::Mismatch;
+        self.transmissions.give_up();
+        self.traces.clear();
+        // A NAT may have given us another address, and the relay knows the old one.
+        if let Some(given) = self.movable()
+            && lost
+        {
+            return self.move_here(now, given);
+        }
         // A relay that was restarted gives a new address at once.
-        let lost = self.relayed().is_some() && error == ClientError::Mismatch;
         self.state = if error.is_final() {
             State::Failed(None)
         } else if lost {
@@ -139,8 +170,6 @@ impl Client {
         } else {
             self.retry_later(now)
         };
-        self.transmissions.give_up();
-        self.traces.clear();
         self.channels.reset();
         self.keep.reset();
         self.events.push_back(ClientEvent::Failed(error));
@@ -166,4 +195,11 @@ impl Client {
         self.traces.retain(|trace| trace.peer != peer);
         self.events.push_back(ClientEvent::Traced(peer, route));
     }
+}
+
+/// The ticket in an answer, if the relay gave one.
+fn ticket(answer: &Message<'_>) -> Option<Vec<u8>> {
+    let attribute = answer.raw_attribute(MOBILITY_TICKET)?;
+    let is_usable = (1..=TICKET_MAX).contains(&attribute.value.len());
+    is_usable.then(|| attribute.value.to_vec())
 }

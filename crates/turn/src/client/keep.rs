@@ -8,6 +8,9 @@ use manypath_proto::Instant;
 /// Something is sent to the relay this often, so that a NAT on the way there remembers us. NATs
 /// forget after 30 s in the worst case that is usual (RFC 8445 §11 has 15 s, too).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// After a packet of the relay: if no other one follows for this time, the relay is asked if it
+/// still knows us. A NAT that was restarted has forgotten us, and what comes for us is lost.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Interval at which the permission is renewed, which lasts 300 s (RFC 8656 §9).
 const PERMIT_AGAIN: Duration = Duration::from_secs(240);
 /// Wait before a refused permission is asked for again.
@@ -18,13 +21,15 @@ const PERMIT_RETRY: Duration = Duration::from_secs(60);
 pub(super) struct Keep {
     /// When something was last sent to the relay.
     spoke_at: Instant,
+    /// When the relay last brought a packet, unless it was asked since then.
+    heard_at: Option<Instant>,
     /// When to ask for the permission; `None` if none is needed, or while a request is under way.
     permit_at: Option<Instant>,
 }
 
 impl Keep {
     pub(super) fn new(now: Instant) -> Keep {
-        Keep { spoke_at: now, permit_at: None }
+        Keep { spoke_at: now, heard_at: None, permit_at: None }
     }
 
     /// Something is sent to the relay.
@@ -32,9 +37,20 @@ impl Keep {
         self.spoke_at = now;
     }
 
-    /// When something is to be sent.
-    pub(super) fn alive_at(&self) -> Instant {
-        self.spoke_at + KEEP_ALIVE
+    /// The relay brought a packet.
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.heard_at = Some(now);
+    }
+
+    /// The relay is asked if it still knows us.
+    pub(super) fn asked(&mut self) {
+        self.heard_at = None;
+    }
+
+    /// When to ask it.
+    pub(super) fn ask_at(&self) -> Instant {
+        let alive_at = self.spoke_at + KEEP_ALIVE;
+        self.heard_at.map_or(alive_at, |at| alive_at.min(at + PAUSE))
     }
 
     /// When the permission is due.

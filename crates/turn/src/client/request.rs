@@ -7,13 +7,14 @@ use turn_types::attribute::{
     ChannelNumber, Lifetime, RequestedAddressFamily, RequestedTransport, XorPeerAddress,
 };
 use turn_types::message::{ALLOCATE, CHANNEL_BIND, CREATE_PERMISSION, REFRESH};
+use turn_types::stun::attribute::RawAttribute;
 use turn_types::stun::message::{Message, MessageWriteVec};
 use turn_types::stun::prelude::*;
 
 use super::Client;
 use super::channels::Channel;
 use crate::mesh::OVERLAY;
-use crate::message::{UDP, add};
+use crate::message::{Access, MOBILITY_TICKET, UDP, add};
 use crate::route::TRACE;
 
 /// A request to the relay.
@@ -21,6 +22,8 @@ use crate::route::TRACE;
 pub(super) enum Request {
     Allocate,
     Refresh,
+    /// Refresh from another address of ours (RFC 8016 §3.2).
+    Move,
     /// Refresh with a lifetime of 0.
     Delete,
     Bind(Channel),
@@ -37,7 +40,7 @@ impl Request {
     pub(super) fn message(self, client: &Client) -> MessageWriteVec {
         let method = match self {
             Request::Allocate => ALLOCATE,
-            Request::Refresh | Request::Delete => REFRESH,
+            Request::Refresh | Request::Move | Request::Delete => REFRESH,
             Request::Bind(_) => CHANNEL_BIND,
             Request::Permit(_) => CREATE_PERMISSION,
             Request::Trace(_) => TRACE,
@@ -52,8 +55,15 @@ impl Request {
                     add(&mut message, &RequestedAddressFamily::new(client.family));
                 }
                 client.access.add_to(&mut message);
+                if client.access == Access::Open {
+                    add(&mut message, &RawAttribute::new(MOBILITY_TICKET, &[]));
+                }
             }
             Request::Refresh | Request::Overlay => {}
+            Request::Move => {
+                let ticket = client.ticket.as_deref().unwrap_or_default();
+                add(&mut message, &RawAttribute::new(MOBILITY_TICKET, ticket));
+            }
             Request::Delete => add(&mut message, &Lifetime::new(0)),
             Request::Bind(channel) => {
                 add(&mut message, &ChannelNumber::new(channel.number));

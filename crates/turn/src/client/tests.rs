@@ -1,4 +1,5 @@
 mod channels;
+mod moving;
 mod open;
 
 use super::*;

@@ -25,6 +25,8 @@ pub(super) struct Allocation {
     pub(super) relayed: SocketAddr,
     pub(super) access: Access,
     pub(super) ends: Instant,
+    /// How often it has followed its client to another address; `None` if it stays.
+    pub(super) moves: Option<u64>,
     /// The request that made it, whose repetition gets the same answer.
     pub(super) made_by: TransactionId,
     /// Peers' addresses, each until a time.
@@ -57,7 +59,17 @@ impl Allocation {
         made_by: TransactionId,
     ) -> Allocation {
         let (permissions, channels) = (Vec::new(), Vec::new());
-        Allocation { id, account, relayed, access, ends, made_by, permissions, channels }
+        Allocation {
+            id,
+            account,
+            relayed,
+            access,
+            ends,
+            moves: None,
+            made_by,
+            permissions,
+            channels,
+        }
     }
 
     /// The client has named this address as a peer.

@@ -20,7 +20,7 @@ use super::allocation::NotGiven;
 use super::traces::Asked;
 use super::{Allocation, AllocationId, Reply, Server, Sockets, Wanted, granted};
 use crate::mesh::{OVERLAY, is_of_relay};
-use crate::message::{Access, CHANNELS, UDP, add, canonical, error_answer, sign};
+use crate::message::{Access, CHANNELS, MOBILITY_TICKET, UDP, add, canonical, error_answer, sign};
 use crate::route::TRACE;
 
 /// The attributes that are understood, of those that must be (RFC 8489 §5).
@@ -43,7 +43,7 @@ const UNDERSTOOD: [AttributeType; 12] = [
 const FIRST: usize = 0;
 
 /// An error code, as the answer to a request.
-type Refusal = u16;
+pub(super) type Refusal = u16;
 
 impl Server {
     /// Any other request: it must prove whose it is.
@@ -173,7 +173,7 @@ impl Server {
             let repeated = allocation.made_by == id && allocation.account == account;
             let lifetime = allocation.ends.saturating_since(now);
             return if repeated && !lifetime.is_zero() {
-                Ok(allocated(message, client, allocation, lifetime.as_secs()))
+                Ok(self.allocated(message, client, allocation, lifetime.as_secs()))
             } else {
                 Err(ErrorCode::ALLOCATION_MISMATCH)
             };
@@ -210,8 +210,9 @@ impl Server {
         })?;
         let ends = now + lifetime;
         let access = if self.grants_open { Access::of(message) } else { Access::Permitted };
-        let allocation = Allocation::new(number, account, relayed, access, ends, id);
-        let answer = allocated(message, client, &allocation, lifetime.as_secs());
+        let mut allocation = Allocation::new(number, account, relayed, access, ends, id);
+        allocation.moves = message.has_attribute(MOBILITY_TICKET).then_some(0);
+        let answer = self.allocated(message, client, &allocation, lifetime.as_secs());
         self.allocations.insert(client, allocation);
         self.by_id.insert(number, client);
         self.ends.insert((ends, client));
@@ -221,7 +222,7 @@ impl Server {
     }
 
     /// The client's allocation, if this user made it (RFC 8656 §5).
-    fn own(
+    pub(super) fn own(
         &mut self,
         now: Instant,
         client: SocketAddr,
@@ -246,6 +247,7 @@ impl Server {
     ) -> Result<MessageWriteVec, Refusal> {
         let asked = message.attribute::<Lifetime>().ok().map(|l| l.seconds());
         let lifetime = granted(asked, &self.limits);
+        self.follow_client(now, client, account, message)?;
         let allocation = self.own(now, client, account)?;
         if let Ok(family) = message.attribute::<RequestedAddressFamily>()
             && (family.family() == AddressFamily::IPV6) != allocation.relayed.is_ipv6()
@@ -263,6 +265,11 @@ impl Server {
         }
         let mut answer = Message::builder_success(message, MessageWriteVec::new());
         add(&mut answer, &Lifetime::new(lifetime.as_secs() as u32));
+        if message.has_attribute(MOBILITY_TICKET)
+            && let Some(allocation) = self.allocations.get(&client)
+        {
+            self.add_ticket(allocation, &mut answer);
+        }
         Ok(answer)
     }
 
@@ -364,6 +371,24 @@ impl Server {
         answer
     }
 
+    /// The answer to a request that made an allocation.
+    fn allocated(
+        &self,
+        message: &Message<'_>,
+        client: SocketAddr,
+        allocation: &Allocation,
+        seconds: u64,
+    ) -> MessageWriteVec {
+        let id = message.transaction_id();
+        let mut answer = Message::builder_success(message, MessageWriteVec::new());
+        add(&mut answer, &XorRelayedAddress::new(allocation.relayed, id));
+        add(&mut answer, &Lifetime::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
+        add(&mut answer, &XorMappedAddress::new(client, id));
+        allocation.access.add_to(&mut answer);
+        self.add_ticket(allocation, &mut answer);
+        answer
+    }
+
     /// The rules of the operator, and the family of the allocation.
     fn check_peer(&self, client: SocketAddr, peer: SocketAddr) -> Result<(), Refusal> {
         let relayed = self.allocations.get(&client).map(|a| a.relayed);
@@ -379,22 +404,6 @@ fn refusal(why: NotGiven) -> Refusal {
         NotGiven::Full => ErrorCode::INSUFFICIENT_CAPACITY,
         NotGiven::Taken => ErrorCode::BAD_REQUEST,
     }
-}
-
-/// The answer to a request that made an allocation.
-fn allocated(
-    message: &Message<'_>,
-    client: SocketAddr,
-    allocation: &Allocation,
-    seconds: u64,
-) -> MessageWriteVec {
-    let id = message.transaction_id();
-    let mut answer = Message::builder_success(message, MessageWriteVec::new());
-    add(&mut answer, &XorRelayedAddress::new(allocation.relayed, id));
-    add(&mut answer, &Lifetime::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
-    add(&mut answer, &XorMappedAddress::new(client, id));
-    allocation.access.add_to(&mut answer);
-    answer
 }
 
 /// The attributes that must be understood and are not.

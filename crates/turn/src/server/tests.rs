@@ -9,6 +9,7 @@ use crate::message::sign;
 use crate::testing::*;
 use crate::{Client, ClientOptions};
 
+mod moving;
 mod open;
 mod strangers;
 
