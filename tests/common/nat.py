@@ -1,9 +1,11 @@
 """Routers that translate addresses, by nftables."""
 
+import json
 import shutil
 import subprocess
 
 from failure import Failed, Unavailable
+from namespaces import sh
 
 LAN, WAN = "lan0", "wan0"
 
@@ -39,8 +41,18 @@ class NatRouter:
 
     def __init__(self, lab, name, inside):
         """`inside` is the host's address in its network."""
-        self.lab, self.inside, self.host = lab, inside, lab.host(name)
+        self.lab, self.name, self.inside, self.host = lab, name, inside, lab.host(name)
         lab.forward(self.host)
+
+    def restart(self):
+        """Forgets all bindings, as a router does that is switched off and on: the kernel drops those of an address that
+        goes, and hosts behind it get other ports."""
+        [address] = [word["addr_info"][0] for word in json.loads(sh("ip", "-n", self.host, "-j", "-4", "addr", "show", "dev", WAN))]
+        [route] = json.loads(sh("ip", "-n", self.host, "-j", "route", "show", "default"))
+        place = f"{address['local']}/{address['prefixlen']}"
+        sh("ip", "-n", self.host, "addr", "del", place, "dev", WAN)
+        sh("ip", "-n", self.host, "addr", "add", place, "dev", WAN)
+        sh("ip", "-n", self.host, "route", "replace", "default", "via", route["gateway"])
 
     def translate(self, mapping="independent", filtering="port"):
         """Begins to translate, in place of what it did before. Bindings of before stay."""

@@ -1,6 +1,8 @@
 """Transfers to a receiver that nobody reaches directly."""
 
+import json
 import signal
+import time
 
 from cases import prepare, settings
 from namespaces import sh
@@ -9,7 +11,8 @@ from transfer import Transfer, check_complete
 
 FIRST_BYTE_MAX = 1.0  # seconds from the start of the sender to the first byte of content, with a round trip of 80 ms
 GIVEN_UP = 1.0  # seconds that a relay which does not answer may cost
-MB = 20
+RESTART_MAX = 2.5  # seconds until data flows after a router has forgotten its bindings
+MB, RESTART_MB = 20, 60
 
 
 class Relays:
@@ -103,6 +106,31 @@ def relay_dies_before(case, lab):
     check_relayed(case, check_complete(case, transfer, digest), relays.places[1][1])
 
 
+def routers_restart(case, lab):
+    """In the middle of a transfer the receiver's router forgets its bindings, and later the sender's."""
+    homes = TwoHomes(lab)
+    relays = Relays(case, homes, 1)
+    relay = relays.start(0)
+    source, size, digest = prepare(case, lab, RESTART_MB)
+    words = settings(case.options)
+    transfer = Transfer(lab, case.options.binary, source, homes.receiver, [*words, "--via", relays.words()])
+    transfer.start(homes.sender, *words)
+    for share, router in ((0.25, homes.receiver_nat), (0.6, homes.sender_nat)):
+        transfer.wait_bytes(int(size * share), 60)
+        router.restart()
+        begun = time.monotonic()
+        before = transfer.progress()[-1][1]
+        took = transfer.wait_bytes(before + 1_000_000, 60) - begun
+        case.measure(f"data after {router.name} was restarted", took, "s")
+        case.check(f"data after {router.name} was restarted", f"{took:.2f} s", took < RESTART_MAX, pace=True)
+    transfer.wait(60)
+    check_relayed(case, check_complete(case, transfer, digest), relays.places[0][1])
+    relay.signal(signal.SIGINT)
+    relay.wait(10)
+    [end] = [record for _, line in relay.stdout if (record := json.loads(line))["event"] == "stopped"]
+    case.check("addresses that the relay gave", end["allocated"], end["allocated"] == 1)
+
+
 def relay_without_open(case, lab):
     """The relay grants no open addresses: a sender that names it, too, gets through, relay to relay."""
     homes = TwoHomes(lab)
@@ -124,5 +152,6 @@ CASES = {
     "nat-relayed-cones": relayed_through_cones,
     "nat-relay-dead": relay_dead_at_start,
     "nat-relay-dies": relay_dies_before,
+    "nat-restarts": routers_restart,
     "nat-relay-not-open": relay_without_open,
 }
