@@ -11,6 +11,7 @@
 //! The length counts the header and the value, not the padding (RFC 9260 §3.2).
 
 mod abort;
+mod candidates;
 mod cookie;
 mod data;
 mod dtls;
@@ -27,6 +28,7 @@ mod unknown;
 use bytes::Bytes;
 
 pub use abort::{Abort, ErrorChunk};
+pub use candidates::{CANDIDATES_MAX, CandidateKind, Candidates, NamedAddress};
 pub use data::{DATA_HEADER_LEN, Data, DataFlags};
 pub use dtls::{
     DTLS_CONTENT_OFFSET, DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD, DTLS_RECORD_HEADER_LEN,
@@ -93,6 +95,9 @@ pub mod chunk_type {
     /// Never sent: in Supported Extensions it says that the end needs no SACK for every second
     /// packet (RFC 9260 §6.2); private, to be skipped in silence where it is not known.
     pub const RARE_SACKS: u8 = 0xb7;
+    /// Where an end may be reached directly; private, to be skipped in silence where it is not
+    /// known.
+    pub const CANDIDATES: u8 = 0xb8;
 }
 
 /// One decoded chunk.
@@ -143,6 +148,8 @@ pub enum Chunk {
     Timestamp(Timestamp),
     /// Which path SACKs take: private.
     SackPath(SackPath),
+    /// Where an end may be reached directly: private.
+    Candidates(Candidates),
     /// A type this crate does not know.
     Unknown(UnknownChunk),
 }
@@ -178,6 +185,10 @@ impl Chunk {
                 Some(path) => Chunk::SackPath(path),
                 None => Chunk::Unknown(UnknownChunk::decode(raw)),
             },
+            chunk_type::CANDIDATES => match Candidates::decode(raw) {
+                Some(candidates) => Chunk::Candidates(candidates),
+                None => Chunk::Unknown(UnknownChunk::decode(raw)),
+            },
             _ => Chunk::Unknown(UnknownChunk::decode(raw)),
         })
     }
@@ -205,6 +216,7 @@ impl Chunk {
             Chunk::Pad(_) => chunk_type::PAD,
             Chunk::Timestamp(_) => chunk_type::TIMESTAMP,
             Chunk::SackPath(_) => chunk_type::SACK_PATH,
+            Chunk::Candidates(_) => chunk_type::CANDIDATES,
             Chunk::Unknown(chunk) => chunk.ty(),
         }
     }
@@ -232,6 +244,7 @@ impl Chunk {
             Chunk::Pad(_) => "PAD",
             Chunk::Timestamp(_) => "TIMESTAMP",
             Chunk::SackPath(_) => "SACK PATH",
+            Chunk::Candidates(_) => "CANDIDATES",
             Chunk::Unknown(_) => "unknown",
         }
     }
@@ -262,6 +275,7 @@ impl PacketBuilder<'_> {
             Chunk::Pad(pad) => self.push_pad(*pad),
             Chunk::Timestamp(timestamp) => self.push_timestamp(*timestamp),
             Chunk::SackPath(path) => self.push_sack_path(*path),
+            Chunk::Candidates(candidates) => self.push_candidates(candidates),
             Chunk::Unknown(chunk) => self.push_chunk(chunk.ty(), chunk.flags(), &chunk.value()),
         }
     }

@@ -49,11 +49,11 @@ pub use builder::PacketBuilder;
 pub use cause::{CauseIter, Causes, ErrorCause};
 pub use checksum::fill_checksum;
 pub use chunk::{
-    Abort, Chunk, DATA_HEADER_LEN, DTLS_CONTENT_OFFSET, DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD,
-    DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN, DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Data,
-    DataFlags, Dtls, DuplicateTsns, ErrorChunk, GapAckBlock, GapAckBlocks, HeartbeatInfo,
-    I_DATA_HEADER_LEN, IData, Init, Pad, SACK_PATH_LEN, Sack, SackPath, Shutdown, TIMESTAMP_LEN,
-    Timestamp, UnknownChunk, chunk_type,
+    Abort, CANDIDATES_MAX, CandidateKind, Candidates, Chunk, DATA_HEADER_LEN, DTLS_CONTENT_OFFSET,
+    DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD, DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN,
+    DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Data, DataFlags, Dtls, DuplicateTsns, ErrorChunk,
+    GapAckBlock, GapAckBlocks, HeartbeatInfo, I_DATA_HEADER_LEN, IData, Init, NamedAddress, Pad,
+    SACK_PATH_LEN, Sack, SackPath, Shutdown, TIMESTAMP_LEN, Timestamp, UnknownChunk, chunk_type,
 };
 pub use error::{DecodeError, DecodeErrorKind};
 pub use header::{COMMON_HEADER_LEN, CommonHeader};

@@ -191,6 +191,21 @@ fn i_data() -> impl Strategy<Value = Spec> {
     })
 }
 
+fn named_address() -> impl Strategy<Value = NamedAddress> {
+    let kinds = [
+        CandidateKind::Host,
+        CandidateKind::Reflexive,
+        CandidateKind::Mapped,
+        CandidateKind::Relayed,
+    ];
+    let kind = proptest::sample::select(kinds.to_vec());
+    (kind, any::<(u8, std::net::IpAddr, u16)>()).prop_map(|(kind, (base, ip, port))| NamedAddress {
+        kind,
+        base,
+        address: (ip, port).into(),
+    })
+}
+
 fn chunk() -> impl Strategy<Value = Spec> {
     let is_known = |ty: &u8| {
         use chunk_type::{DTLS, I_DATA, NR_SACK, PAD, SACK_PATH, TIMESTAMP};
@@ -233,6 +248,14 @@ fn chunk() -> impl Strategy<Value = Spec> {
         ))),
         any::<(u32, bool)>()
             .prop_map(|(serial, failed)| Spec::Bare(Chunk::SackPath(SackPath { serial, failed }))),
+        (any::<(bool, u32, u32)>(), vec(named_address(), 0..=CANDIDATES_MAX)).prop_map(
+            |((asks, serial, seen), list)| Spec::Bare(Chunk::Candidates(Candidates {
+                asks,
+                serial,
+                seen,
+                list
+            }))
+        ),
         Just(Spec::Bare(Chunk::CookieAck)),
         any::<bool>()
             .prop_map(|tag_reflected| Spec::Bare(Chunk::ShutdownComplete { tag_reflected })),

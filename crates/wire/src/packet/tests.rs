@@ -277,6 +277,43 @@ fn a_sack_path_chunk_of_another_length_is_unknown_and_skipped() {
 }
 
 #[test]
+fn candidates_end_where_their_addresses_do() {
+    #[rustfmt::skip]
+    let bytes = [
+        chunk_type::CANDIDATES, 1, 0, 52, 0, 0, 0, 7, 0, 0, 0, 3,
+        0x14, 2, 0x26, 0xab, 203, 0, 113, 5, // reflexive, IPv4
+        0x36, 0, 0, 1, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, // relayed, IPv6
+        0x94, 0, 0, 1, 203, 0, 113, 6, 0x04, 1, 0, 2, // of a kind that is not known; a host
+    ];
+    let mut whole = bytes.to_vec();
+    whole.extend_from_slice(&[10, 0, 0, 1]);
+    whole[3] = whole.len() as u8;
+    let named = |kind, base, address: &str| crate::NamedAddress {
+        kind,
+        base,
+        address: address.parse().expect("an address"),
+    };
+    let list = vec![
+        named(crate::CandidateKind::Reflexive, 2, "203.0.113.5:9899"),
+        named(crate::CandidateKind::Relayed, 0, "[2001:db8::9]:1"),
+        named(crate::CandidateKind::Host, 1, "10.0.0.1:2"),
+    ];
+    let expected = crate::Candidates { asks: true, serial: 7, seen: 3, list };
+    assert_eq!(packet(&whole).chunks().next(), Some(Ok(Chunk::Candidates(expected))));
+    let ends = [12, 20, 40, 48, 56];
+    for length in 4..whole.len() {
+        let mut cut = whole[..length].to_vec();
+        cut[3] = length as u8;
+        let found = packet(&cut).chunks().next();
+        let is_list = matches!(found, Some(Ok(Chunk::Candidates(_))));
+        assert_eq!(is_list, ends.contains(&length), "{length} bytes: {found:?}");
+    }
+    whole[12] = 0x17;
+    let family = packet(&whole).chunks().next();
+    assert!(matches!(family, Some(Ok(Chunk::Unknown(_)))), "a family that is none: {family:?}");
+}
+
+#[test]
 fn an_nr_sack_has_both_kinds_of_blocks_and_a_sack_only_one() {
     #[rustfmt::skip]
     let bytes = [
