@@ -269,6 +269,20 @@ class SackPathChunk(Chunk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CandidatesChunk(Chunk):
+    """Where its sender may be reached directly: a private chunk."""
+
+    candidates: int
+    """Candidates in the list."""
+
+    seen: int
+    """The last list of the peer that came; 0: none."""
+
+    serial: int
+    """Counts the sender's lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownChunk(Chunk):
     """A type that is not known here."""
 
@@ -861,6 +875,7 @@ CHUNKS: dict[str, type[Chunk]] = {
     "PAD": PadChunk,
     "TIMESTAMP": TimestampChunk,
     "SACK_PATH": SackPathChunk,
+    "CANDIDATES": CandidatesChunk,
     "UNKNOWN": UnknownChunk,
     "MALFORMED": MalformedChunk,
 }
@@ -908,6 +923,7 @@ __all__ = [
     "AbortChunk",
     "Acknowledged",
     "AddressGone",
+    "CandidatesChunk",
     "Chunk",
     "Closed",
     "Connected",

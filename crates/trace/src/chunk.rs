@@ -127,6 +127,15 @@ pub enum ChunkSummary {
         /// That path has failed: the peer shall choose another.
         failed: bool,
     },
+    /// Where its sender may be reached directly: a private chunk.
+    Candidates {
+        /// Counts the sender's lists.
+        serial: u32,
+        /// The last list of the peer that came; 0: none.
+        seen: u32,
+        /// Candidates in the list.
+        candidates: u64,
+    },
     /// A type that is not known here.
     Unknown {
         /// The chunk type.
@@ -238,6 +247,11 @@ impl ChunkSummary {
             Chunk::SackPath(path) => {
                 ChunkSummary::SackPath { serial: path.serial, failed: path.failed }
             }
+            Chunk::Candidates(chunk) => ChunkSummary::Candidates {
+                serial: chunk.serial,
+                seen: chunk.seen,
+                candidates: chunk.list.len() as u64,
+            },
             Chunk::Unknown(chunk) => {
                 ChunkSummary::Unknown { code: chunk.ty(), bytes: chunk.raw().len() as u64 }
             }

@@ -6,8 +6,8 @@ use std::path::Path;
 use bytes::Bytes;
 use manypath_proto::Instant;
 use manypath_wire::{
-    CommonHeader, DataFlags, ErrorCause, Init, PacketBuilder, Pad, Params, SackPath, Ssn, StreamId,
-    Timestamp, Tsn,
+    CandidateKind, Candidates, CommonHeader, DataFlags, ErrorCause, Init, NamedAddress,
+    PacketBuilder, Pad, Params, SackPath, Ssn, StreamId, Timestamp, Tsn,
 };
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -53,6 +53,9 @@ fn all_chunks() -> Bytes {
         assert!(p.push_cookie_echo(b"cookie") && p.push_cookie_ack());
         assert!(p.push_timestamp(Timestamp { timestamp: 7, echo: Some(8) }));
         assert!(p.push_sack_path(SackPath { serial: 5, failed: true }));
+        let (kind, address) = (CandidateKind::Host, ends().0);
+        let list = vec![NamedAddress { kind, base: 0, address }];
+        assert!(p.push_candidates(&Candidates { asks: true, serial: 2, seen: 1, list }));
         assert!(p.push_pad(Pad { length: 6 }));
         assert!(p.push_dtls(true, &[0x2f; 24]));
         assert!(p.push_chunk(0xc1, 0, b"1234") && p.push_chunk(3, 0, b"short"));
@@ -210,7 +213,7 @@ fn what_is_written_is_read() {
 #[test]
 fn chunks_are_summed_up() {
     let chunks = ChunkSummary::of_packet(&all_chunks());
-    assert_eq!(chunks.len(), 19);
+    assert_eq!(chunks.len(), 20);
     assert_eq!(
         chunks[2],
         ChunkSummary::Data { tsn: 1, stream: 0, ssn: 0, bytes: 3, flags: "IUE".to_owned() }
@@ -227,10 +230,12 @@ fn chunks_are_summed_up() {
     assert_eq!(chunks[7], ChunkSummary::Error { causes: vec![3] });
     assert_eq!(chunks[13], ChunkSummary::Timestamp { timestamp: 7, echo: Some(8) });
     assert_eq!(chunks[14], ChunkSummary::SackPath { serial: 5, failed: true });
-    assert_eq!(chunks[15], ChunkSummary::Pad { bytes: 6 });
-    assert_eq!(chunks[16], ChunkSummary::Dtls { restart: true, bytes: 24 });
-    assert_eq!(chunks[17], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
-    assert!(matches!(&chunks[18], ChunkSummary::Malformed { .. }), "{:?}", chunks[18]);
+    let candidates = ChunkSummary::Candidates { serial: 2, seen: 1, candidates: 1 };
+    assert_eq!(chunks[15], candidates);
+    assert_eq!(chunks[16], ChunkSummary::Pad { bytes: 6 });
+    assert_eq!(chunks[17], ChunkSummary::Dtls { restart: true, bytes: 24 });
+    assert_eq!(chunks[18], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
+    assert!(matches!(&chunks[19], ChunkSummary::Malformed { .. }), "{:?}", chunks[19]);
 }
 
 #[test]
