@@ -26,10 +26,12 @@ use bytes::Bytes;
 use manypath_wire::StreamId;
 
 pub(crate) use buffers::Reserve;
+pub(crate) use open::agreed::Extensions;
 pub(crate) use open::cookie;
 pub(crate) use open::ends::{Identity, PeerEnd, TagAndPort};
 pub(crate) use open::handshake::CookieAction;
 pub(crate) use open::init::{PeerInit, init_ack};
+pub use paths::direct::Candidate;
 pub(crate) use paths::rank::LocalRanks;
 pub(crate) use protect::keys::own_parameter;
 pub(crate) use protect::protection::agree;
@@ -50,6 +52,7 @@ use events::Events;
 use open::agreed::Agreed;
 use open::ends::Ends;
 use paths::candidates::Candidates;
+use paths::direct::Direct;
 use paths::heartbeat::Heartbeats;
 use paths::pmtu::SizeSearch;
 use paths::rank::Ranks;
@@ -85,6 +88,8 @@ pub struct Association {
     agreed: Agreed,
     paths: PathTable,
     candidates: Candidates,
+    /// The search for direct paths, if this end wants them.
+    direct: Option<Box<Direct>>,
     primary: PathId,
     ranks: Ranks,
     timers: TimerTable,
@@ -134,6 +139,7 @@ impl Association {
             agreed: Agreed::new(&config),
             paths: PathTable::default(),
             candidates: Candidates::default(),
+            direct: None,
             primary: PathId(0),
             ranks: Ranks::default(),
             timers: TimerTable::default(),

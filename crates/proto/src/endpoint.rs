@@ -1,5 +1,6 @@
 //! The interface of the engine: the commands, inputs and outputs of an endpoint.
 
+mod candidates;
 mod deadlines;
 mod dirty;
 mod limits;
@@ -18,7 +19,7 @@ use manypath_dtls::manage::KeyManagement;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
-use crate::assoc::{Association, Identity, LinkMtus, LocalRanks, Reserve};
+use crate::assoc::{Association, Candidate, Identity, LinkMtus, LocalRanks, Reserve};
 use crate::config::Config;
 use crate::crowd::{Crowd, CrowdLimits};
 use crate::datagram::{AddressPair, Datagram, Transmit};
@@ -64,12 +65,15 @@ pub struct ConnectTo {
     /// packets are to be protected. `None`: as long as the configuration allows
     /// (`max_init_retransmits`, `key_timeout`).
     pub limit: Option<Duration>,
+    /// Addresses of the peer on relays, which are remote addresses of `paths`. Where the
+    /// [endpoint](Endpoint::set_candidates) looks for direct paths, they are backups.
+    pub relayed: Vec<SocketAddr>,
 }
 
 impl ConnectTo {
     /// Connects over these paths, without candidates and without a time limit.
     pub fn new(paths: Vec<(SocketAddr, SocketAddr)>, sctp_port: u16) -> ConnectTo {
-        ConnectTo { paths, candidates: Vec::new(), sctp_port, limit: None }
+        ConnectTo { paths, candidates: Vec::new(), sctp_port, limit: None, relayed: Vec::new() }
     }
 }
 
@@ -113,7 +117,8 @@ struct Reply {
 /// - Commands: [`connect`](Self::connect), [`assoc_mut`](Self::assoc_mut),
 ///   [`forget`](Self::forget), [`set_local_addresses`](Self::set_local_addresses),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
-///   [`set_link_mtu`](Self::set_link_mtu), [`set_local_rank`](Self::set_local_rank).
+///   [`set_link_mtu`](Self::set_link_mtu), [`set_local_rank`](Self::set_local_rank),
+///   [`set_candidates`](Self::set_candidates).
 /// - Outputs: the three `poll_` methods.
 pub struct Endpoint {
     config: EndpointConfig,
@@ -141,6 +146,8 @@ pub struct Endpoint {
     reserve: Option<Arc<Reserve>>,
     /// Ranks of paths by local address; normal ranks are left out.
     local_ranks: Arc<LocalRanks>,
+    /// Where peers may reach this host, if associations look for direct paths.
+    candidates: Option<Arc<[Candidate]>>,
 }
 
 impl Endpoint {
@@ -166,6 +173,7 @@ impl Endpoint {
             link_mtus: Arc::default(),
             reserve: None,
             local_ranks: Arc::default(),
+            candidates: None,
         }
     }
 
@@ -215,6 +223,9 @@ impl Endpoint {
         let config = Arc::clone(&self.config.config);
         let mut assoc = Association::to_connect(config, id, local, keys, rng);
         assoc.set_local_ranks(now, Arc::clone(&self.local_ranks));
+        if let Some(own) = &self.candidates {
+            assoc.offer_direct_paths(now, Arc::clone(own), to.relayed.clone());
+        }
         assoc.connect(now, &to);
         assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));
         if let Some(reserve) = &self.reserve {

@@ -77,7 +77,7 @@ mod time;
 mod tx;
 mod view;
 
-pub use assoc::{AssocStats, Association};
+pub use assoc::{AssocStats, Association, Candidate};
 pub use config::{Config, ConfigError};
 pub use crowd::{Crowd, CrowdLimits};
 pub use datagram::{Datagram, Transmit};
@@ -86,7 +86,7 @@ pub use event::{AssocClosed, Event};
 pub use manypath_dtls::manage::{
     Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, PeerIdentity, Role, Roles,
 };
-pub use manypath_wire::{Ssn, StreamId, Tsn};
+pub use manypath_wire::{CandidateKind, Ssn, StreamId, Tsn};
 pub use path::{MtuReason, PathCounters, PathStats, T3_IN_A_ROW};
 pub use policy::path_set::shared::{SharedEvidence, SharedSign};
 pub use rng::Rng;

@@ -1,6 +1,7 @@
 //! Paths come, are verified, fail, recover and go.
 
 pub(super) mod candidates;
+pub(super) mod direct;
 pub(super) mod heartbeat;
 pub(super) mod heartbeat_info;
 pub(super) mod path_set;
@@ -133,7 +134,7 @@ impl Association {
             overhead: if self.is_protected() { sizes::PROTECTION } else { 0 },
         };
         let mut path = Path::new(&self.config, now, of);
-        path.role.rank = self.local_rank(pair.local.ip());
+        path.role.rank = self.first_rank(pair);
         if let Some(model) = path.flow.cc.model() {
             model.seed(self.rng.fork(&format!("congestion control {}", id.0)));
         }
@@ -323,6 +324,9 @@ impl Association {
             }
             PathState::Active | PathState::Inactive => self.schedule_heartbeat(now, id),
             PathState::Unconfirmed => {}
+        }
+        if to != PathState::Active {
+            self.seek_in_place_of(now, id);
         }
         self.refresh_usable(now);
     }

@@ -51,4 +51,8 @@ pub struct AssocStats {
     pub keys_replaced: u64,
     /// Packets dropped because they were not protected as they must be.
     pub unprotected_dropped: u64,
+    /// Heartbeats sent to candidates of the peer that are on no path.
+    pub checks_sent: u64,
+    /// Paths that such heartbeats opened.
+    pub direct_paths: u64,
 }

@@ -27,9 +27,11 @@ pub(crate) enum AssocTimer {
     Keys,
     /// The trial of a path ends. A path that did not answer gets another pair of addresses.
     Trial,
+    /// Candidates must be told, or a pair of addresses checked.
+    Direct,
 }
 
-const ASSOC_TIMERS: [AssocTimer; 10] = [
+const ASSOC_TIMERS: [AssocTimer; 11] = [
     AssocTimer::T1,
     AssocTimer::T2,
     AssocTimer::T5,
@@ -40,6 +42,7 @@ const ASSOC_TIMERS: [AssocTimer; 10] = [
     AssocTimer::Copy,
     AssocTimer::Keys,
     AssocTimer::Trial,
+    AssocTimer::Direct,
 ];
 
 /// Timers of a path.

@@ -15,7 +15,8 @@ use super::limits::Answer;
 use super::{AssocId, Endpoint, Reply};
 use crate::assoc::cookie::{Cookie, Offers};
 use crate::assoc::{
-    Association, CookieAction, PeerEnd, PeerInit, TagAndPort, agree, init_ack, own_parameter,
+    Association, CookieAction, Extensions, PeerEnd, PeerInit, TagAndPort, agree, init_ack,
+    own_parameter,
 };
 use crate::datagram::AddressPair;
 use crate::sizes;
@@ -130,7 +131,10 @@ impl Endpoint {
             peer_rwnd: peer.a_rwnd,
             streams_out: streams_out.min(peer.streams_in),
             streams_in: streams_in.min(peer.streams_out),
-            extensions: peer.extensions,
+            extensions: Extensions {
+                candidates: peer.extensions.candidates && self.candidates.is_some(),
+                ..peer.extensions
+            },
             tie_local: 0,
             tie_peer: 0,
             local_port: packet.header.destination_port,
@@ -385,6 +389,9 @@ impl Endpoint {
             assoc.set_buffer_reserve(Arc::clone(reserve));
         }
         assoc.set_local_ranks(now, Arc::clone(&self.local_ranks));
+        if let Some(own) = &self.candidates {
+            assoc.offer_direct_paths(now, Arc::clone(own), Vec::new());
+        }
         assoc.establish(now, true);
         assoc.acknowledge_cookie(from);
         assoc

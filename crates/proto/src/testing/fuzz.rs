@@ -9,6 +9,7 @@ use manypath_wire::{
 
 use super::*;
 use crate::config::{Preset, Profile};
+use crate::{Candidate, CandidateKind};
 
 /// Bytes as a source of small decisions; zeros when they are used up.
 struct Source<'a>(&'a [u8]);
@@ -65,6 +66,11 @@ struct Seen {
 pub fn run(bytes: &[u8]) {
     let mut source = Source(bytes);
     let mut t = setup(&mut source).start();
+    if bytes.len().is_multiple_of(2) {
+        let base = t.pairs[0].0;
+        let host = Candidate { kind: CandidateKind::Host, base, address: base };
+        t.endpoint.set_candidates(t.now(), [host]);
+    }
     let mut seen = Seen::default();
     if source.below(4) != 0 {
         open(&mut t, &mut source, &mut seen);
@@ -126,8 +132,13 @@ fn open(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
 
 /// The Supported Extensions of a peer that knows all chunks beyond RFC 9260.
 fn extensions() -> Parameter {
-    const TYPES: &[u8] =
-        &[chunk_type::NR_SACK, chunk_type::SACK_PATH, chunk_type::TIMESTAMP, chunk_type::I_DATA];
+    const TYPES: &[u8] = &[
+        chunk_type::NR_SACK,
+        chunk_type::SACK_PATH,
+        chunk_type::TIMESTAMP,
+        chunk_type::I_DATA,
+        chunk_type::CANDIDATES,
+    ];
     Parameter::SupportedExtensions(Bytes::from_static(TYPES))
 }
 
@@ -332,6 +343,7 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
         _ => match source.below(5) {
             0 => PeerChunk::Raw(chunk_type::SACK_PATH, source.byte(), source.take(8)),
             1 => PeerChunk::Raw(chunk_type::TIMESTAMP, source.byte(), source.take(8)),
+            2 => PeerChunk::Raw(chunk_type::CANDIDATES, source.byte(), source.take(40)),
             _ => unknown(source.byte() | 0x0f),
         },
     }

@@ -8,6 +8,7 @@ mod candidates;
 mod collision;
 mod common;
 mod congestion;
+mod direct;
 mod handshake;
 mod interleaving;
 mod life;

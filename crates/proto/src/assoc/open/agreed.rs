@@ -21,6 +21,8 @@ pub(crate) struct Extensions {
     pub(crate) interleaving: bool,
     /// The end can do without a SACK for every second packet.
     pub(crate) rare_sacks: bool,
+    /// The CANDIDATES chunk.
+    pub(crate) candidates: bool,
 }
 
 impl Extensions {
@@ -32,6 +34,7 @@ impl Extensions {
             nr_sack: types.contains(&chunk_type::NR_SACK),
             interleaving: types.contains(&chunk_type::I_DATA),
             rare_sacks: types.contains(&chunk_type::RARE_SACKS),
+            candidates: types.contains(&chunk_type::CANDIDATES),
         }
     }
 
@@ -43,6 +46,7 @@ impl Extensions {
             (self.nr_sack, chunk_type::NR_SACK),
             (self.interleaving, chunk_type::I_DATA),
             (self.rare_sacks, chunk_type::RARE_SACKS),
+            (self.candidates, chunk_type::CANDIDATES),
         ];
         announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk))
     }
@@ -59,6 +63,8 @@ pub(crate) struct Agreed {
     pub(crate) nr_sack: bool,
     /// The peer needs no SACK for every second packet.
     pub(crate) rare_sacks: bool,
+    /// The peer looks for direct paths, if this end does.
+    pub(crate) candidates: bool,
     /// The kind of chunks that carry user data in both directions.
     pub(crate) data_kind: DataKind,
     pub(crate) sack_paths: SackPaths,
@@ -72,6 +78,7 @@ impl Agreed {
             timestamps: None,
             nr_sack: false,
             rare_sacks: false,
+            candidates: false,
             data_kind: DataKind::Data,
             sack_paths: SackPaths::new(config),
         }
@@ -86,6 +93,7 @@ impl Association {
         self.agree_on_sack_path(peer.sack_path);
         self.agreed.nr_sack = self.config.nr_sack && peer.nr_sack;
         self.agreed.rare_sacks = peer.rare_sacks;
+        self.agreed.candidates = peer.candidates;
         self.agreed.data_kind = if self.config.message_interleaving && peer.interleaving {
             DataKind::IData
         } else {

@@ -153,9 +153,9 @@ impl Cookie {
         }
         out.put_u16(self.streams_out);
         out.put_u16(self.streams_in);
-        let Extensions { timestamp, sack_path, nr_sack, interleaving, rare_sacks } =
+        let Extensions { timestamp, sack_path, nr_sack, interleaving, rare_sacks, candidates } =
             self.extensions;
-        let announced = [timestamp, sack_path, nr_sack, interleaving, rare_sacks];
+        let announced = [timestamp, sack_path, nr_sack, interleaving, rare_sacks, candidates];
         out.put_u8((0..).zip(announced).map(|(bit, is)| u8::from(is) << bit).sum());
         out.put_u32(self.tie_local);
         out.put_u32(self.tie_peer);
@@ -196,6 +196,7 @@ impl Cookie {
                     nr_sack: announced & 4 != 0,
                     interleaving: announced & 8 != 0,
                     rare_sacks: announced & 16 != 0,
+                    candidates: announced & 32 != 0,
                 }
             },
             tie_local: b.try_get_u32().ok()?,
@@ -298,6 +299,7 @@ mod tests {
                 nr_sack: true,
                 interleaving: true,
                 rare_sacks: true,
+                candidates: true,
             },
             tie_local: 0,
             tie_peer: 9,

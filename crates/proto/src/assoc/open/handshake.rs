@@ -10,7 +10,7 @@ use manypath_wire::{ErrorCause, Init, Params, parameter_type};
 use smallvec::SmallVec;
 
 use super::cookie::Cookie;
-use super::init::{PeerInit, a_rwnd, parameters};
+use super::init::{Announced, PeerInit, a_rwnd, parameters};
 use crate::assoc::protect::keys::config_with;
 use crate::assoc::send::control::Control;
 use crate::assoc::state::{Opening, State};
@@ -165,7 +165,7 @@ impl Association {
                 &self.listed_addresses(),
                 None,
                 self.key_management().cloned(),
-                self.policies.needs.sack_path_chunks,
+                self.announced(),
             )
             .into_iter()
             .collect::<Params>(),
@@ -174,6 +174,13 @@ impl Association {
             init.padded_to(PADDED_INIT.min(room))
         } else {
             init
+        }
+    }
+
+    fn announced(&self) -> Announced {
+        Announced {
+            sack_path: self.policies.needs.sack_path_chunks,
+            candidates: self.direct.is_some(),
         }
     }
 
@@ -336,6 +343,7 @@ impl Association {
         }
         self.start_size_searches(now);
         self.verify_paths(now);
+        self.tell_candidates(now);
     }
 
     /// Sends INIT again, because our cookie was too old (RFC 9260 §5.2.6). The attempts are limited

@@ -117,16 +117,24 @@ impl PeerInit {
     }
 }
 
-/// The parameters of our INIT, or of our INIT ACK if there is a cookie. `sack_path` announces SACK
-/// PATH chunks. Parameters that would say nothing are left out, because some stacks refuse them: an
-/// empty list of extensions, and Supported Address Types, without which all types are supported
-/// (RFC 9260 §3.3.2.1.5).
+/// The extensions that an end announces, beside those that its configuration names.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Announced {
+    /// SACK PATH chunks.
+    pub(crate) sack_path: bool,
+    /// CANDIDATES chunks.
+    pub(crate) candidates: bool,
+}
+
+/// The parameters of our INIT, or of our INIT ACK if there is a cookie. Parameters that would say
+/// nothing are left out, because some stacks refuse them: an empty list of extensions, and
+/// Supported Address Types, without which all types are supported (RFC 9260 §3.3.2.1.5).
 pub(crate) fn parameters(
     config: &Config,
     local: &[SocketAddr],
     cookie: Option<Bytes>,
     key_management: Option<DtlsKeyManagement>,
-    sack_path: bool,
+    more: Announced,
 ) -> Vec<Parameter> {
     let mut params = Vec::new();
     params.extend(cookie.map(Parameter::StateCookie));
@@ -136,10 +144,11 @@ pub(crate) fn parameters(
     }
     let announced = Extensions {
         timestamp: config.timestamp,
-        sack_path,
+        sack_path: more.sack_path,
         nr_sack: config.nr_sack,
         interleaving: config.message_interleaving,
         rare_sacks: sends_rare_sacks(config),
+        candidates: more.candidates,
     };
     let types: Bytes = announced.types().collect();
     if !types.is_empty() {
@@ -167,10 +176,13 @@ pub(crate) fn init_ack(
     receive_buffer: usize,
     budget: usize,
 ) -> Init {
-    let sack_path = answers_sack_path(config, cookie.extensions.sack_path);
+    let announced = Announced {
+        sack_path: answers_sack_path(config, cookie.extensions.sack_path),
+        candidates: cookie.extensions.candidates,
+    };
     let offer = cookie.key_management.as_ref().map(|both| both.own.clone());
     let kept = 1 + usize::from(offer.is_some());
-    let mut params = parameters(config, local, Some(sealed), offer, sack_path);
+    let mut params = parameters(config, local, Some(sealed), offer, announced);
     params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
     loop {
         let init = Init {

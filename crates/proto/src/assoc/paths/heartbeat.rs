@@ -10,7 +10,7 @@ use crate::assoc::recover::outage::is_known;
 use crate::assoc::recover::timeout::TimeoutCause;
 use crate::assoc::send::outgoing::OutgoingPacket;
 use crate::assoc::{Association, PathTimer, Timer};
-use crate::datagram::Transmit;
+use crate::datagram::{AddressPair, Transmit};
 use crate::path::{Path, Probe};
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -29,7 +29,7 @@ const MIN_GAP_WITHOUT_DATA: Duration = Duration::from_secs(1);
 /// The heartbeat state shared by all paths; each path has its own in `path::Probing`.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
-    codec: InfoCodec,
+    pub(super) codec: InfoCodec,
     /// False if no path's heartbeat is due.
     pub(crate) may_be_due: bool,
     /// When a heartbeat of the peer was last answered on other paths than its own.
@@ -302,8 +302,14 @@ impl Association {
     }
 
     /// Handles HEARTBEAT ACK. `via` is the path on which it came.
-    pub(crate) fn on_heartbeat_ack(&mut self, now: Instant, info: &Bytes, via: Option<PathId>) {
-        if self.on_size_answer(now, info) {
+    pub(crate) fn on_heartbeat_ack(
+        &mut self,
+        now: Instant,
+        info: &Bytes,
+        from: AddressPair,
+        via: Option<PathId>,
+    ) {
+        if self.on_size_answer(now, info) || self.on_check_answer(now, info, from, via) {
             return;
         }
         let asked =

@@ -11,13 +11,18 @@
 //!
 //! On a verified path of a protected association the code is left out, because only the peer can
 //! answer.
+//!
+//! A heartbeat between two addresses that are no path yet, a check, has two more bytes of zeros.
+//! The code covers both addresses then.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use crate::datagram::AddressPair;
 use crate::path::Path;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -29,6 +34,8 @@ pub(super) const INFO_LEN: usize = 12;
 const CODE_LEN: usize = 8;
 /// Bytes of the information without the code.
 const SHORT_LEN: usize = INFO_LEN - CODE_LEN;
+/// Bytes of the information of a check.
+pub(crate) const CHECK_INFO_LEN: usize = INFO_LEN + 2;
 /// Bytes of the key: the block size of SHA-256.
 const KEY_LEN: usize = 64;
 /// Low bits of the nanoseconds that are left out: the unit is 8.192 µs.
@@ -88,12 +95,11 @@ impl InfoCodec {
         let (code, word) = info.split_at_checked(if is_short { 0 } else { CODE_LEN })?;
         let word = u64::from(u32::from_be_bytes(word.try_into().ok()?));
         let path = path(PathId((word >> TIME_BITS) as u8))?;
-        let now_units = now.as_nanos() >> UNIT_BITS;
-        let age = now_units.wrapping_sub(word) & TIME_MASK;
-        let units = now_units.checked_sub(age)?;
-        let sent_at = Instant::from_nanos(units << UNIT_BITS);
+        let (units, sent_at) = sending_time(word, now)?;
         let (code, is_ours) = if is_short {
-            (units, path.liveness.state != PathState::Unconfirmed && sent_at >= path.created)
+            // A path may be verified by a check, and probed, in the moment in which it is created.
+            let is_since = units >= path.created.as_nanos() >> UNIT_BITS;
+            (units, path.liveness.state != PathState::Unconfirmed && is_since)
         } else {
             let own = self.code(path, units);
             (own, own.to_be_bytes() == code)
@@ -105,28 +111,80 @@ impl InfoCodec {
         })
     }
 
+    /// The information for a check that is sent now.
+    pub(crate) fn write_check(&self, pair: AddressPair, now: Instant) -> [u8; CHECK_INFO_LEN] {
+        let units = now.as_nanos() >> UNIT_BITS;
+        let mut info = [0; CHECK_INFO_LEN];
+        info[..CODE_LEN].copy_from_slice(&self.check_code(pair, units).to_be_bytes());
+        let word = (units & TIME_MASK) as u32;
+        info[CODE_LEN..INFO_LEN].copy_from_slice(&word.to_be_bytes());
+        info
+    }
+
+    /// When the check of this information was sent, if this end sent it between these addresses in
+    /// the last ten minutes.
+    pub(crate) fn read_check(
+        &self,
+        info: &[u8],
+        now: Instant,
+        pair: AddressPair,
+    ) -> Option<Instant> {
+        let info: &[u8; CHECK_INFO_LEN] = info.try_into().ok()?;
+        let (code, rest) = info.split_first_chunk::<CODE_LEN>()?;
+        let word = u64::from(u32::from_be_bytes(*rest.first_chunk()?));
+        let (units, sent_at) = sending_time(word, now)?;
+        let is_ours = self.check_code(pair, units).to_be_bytes() == *code;
+        (is_ours && now - sent_at <= COUNTS_FOR).then_some(sent_at)
+    }
+
+    fn check_code(&self, pair: AddressPair, units: u64) -> u64 {
+        let mut mac = <Hmac<Sha256> as KeyInit>::new((&self.key).into());
+        // No path has so much to cover.
+        mac.update(b"a check between two addresses");
+        for address in [pair.local, pair.remote] {
+            update_with_address(&mut mac, address);
+        }
+        mac.update(&units.to_be_bytes());
+        first_bits(mac)
+    }
+
     /// The code of a heartbeat. It covers the path's creation and remote address too, because
     /// another path may get the same number later.
     fn code(&self, path: &Path, units: u64) -> u64 {
         let mut mac = <Hmac<Sha256> as KeyInit>::new((&self.key).into());
         mac.update(&[path.id.0]);
         mac.update(&path.created.as_nanos().to_be_bytes());
-        mac.update(&match path.remote.ip() {
-            std::net::IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-            std::net::IpAddr::V6(ip) => ip.octets(),
-        });
-        mac.update(&path.remote.port().to_be_bytes());
+        update_with_address(&mut mac, path.remote);
         mac.update(&units.to_be_bytes());
-        let full = mac.finalize().into_bytes();
-        u64::from_be_bytes(std::array::from_fn(|i| full[i]))
+        first_bits(mac)
     }
+}
+
+fn update_with_address(mac: &mut Hmac<Sha256>, address: SocketAddr) {
+    mac.update(&match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    });
+    mac.update(&address.port().to_be_bytes());
+}
+
+fn first_bits(mac: Hmac<Sha256>) -> u64 {
+    let full = mac.finalize().into_bytes();
+    u64::from_be_bytes(std::array::from_fn(|i| full[i]))
+}
+
+/// The time of sending whose low bits are in `word`, in units and as an instant.
+fn sending_time(word: u64, now: Instant) -> Option<(u64, Instant)> {
+    let now_units = now.as_nanos() >> UNIT_BITS;
+    let age = now_units.wrapping_sub(word) & TIME_MASK;
+    let units = now_units.checked_sub(age)?;
+    Some((units, Instant::from_nanos(units << UNIT_BITS)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::datagram::AddressPair;
     use crate::path::{NewPath, Origin};
 
     fn path(id: u8, remote: &str, created: Instant) -> Path {
@@ -202,6 +260,9 @@ mod tests {
         let (long, _) = codec.write(&there, now, true);
         assert_eq!(long.len(), INFO_LEN, "it is not verified yet");
         there.liveness.state = PathState::Active;
+        let (at_once, _) = codec.write(&there, there.created, true);
+        let answer = Bytes::from(at_once);
+        assert!(codec.read(&answer, now, true, |_| Some(&there)).is_some(), "rounded down");
         let (short, code) = codec.write(&there, now, true);
         assert_eq!(short.len(), SHORT_LEN);
         let read = |info: &[u8], at, is_protected, of: &Path| {

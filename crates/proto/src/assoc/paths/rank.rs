@@ -92,8 +92,8 @@ impl Association {
 
     /// Takes the rank of a path's new local address.
     pub(crate) fn take_local_rank(&mut self, now: Instant, id: PathId) {
-        let Some(local) = self.paths.get(id).map(|p| p.local) else { return };
-        self.set_path_rank(now, id, self.local_rank(local.ip()));
+        let Some(pair) = self.paths.get(id).map(Path::pair) else { return };
+        self.set_path_rank(now, id, self.first_rank(pair));
     }
 
     /// The rank of a new path from a local address.

@@ -7,8 +7,9 @@ use std::net::SocketAddr;
 
 use manypath_wire::COMMON_HEADER_LEN;
 
-use super::heartbeat_info::INFO_LEN;
+use super::heartbeat_info::{CHECK_INFO_LEN, INFO_LEN};
 use crate::assoc::Association;
+use crate::datagram::AddressPair;
 use crate::path::Path;
 use crate::sizes;
 use crate::view::{PathId, PathState};
@@ -40,6 +41,13 @@ impl Association {
             let left = self.heartbeats.credit.saturating_sub(self.probe_len(p));
             self.heartbeats.credit = left;
         }
+    }
+
+    /// Bytes of a check between these addresses, with all headers.
+    pub(super) fn check_len(&self, pair: AddressPair) -> usize {
+        let sealing = if self.is_protected() { sizes::PROTECTION } else { 0 };
+        let outer = sizes::outer_headers(pair.remote, self.config.udp_encapsulation);
+        outer + sealing + COMMON_HEADER_LEN + 8 + sizes::padded(CHECK_INFO_LEN)
     }
 
     /// Bytes of a probe on this path, with all headers.

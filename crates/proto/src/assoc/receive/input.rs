@@ -255,7 +255,8 @@ impl Association {
                     }
                 }
             }
-            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0, p.path),
+            Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0, p.from, p.path),
+            Chunk::Candidates(candidates) => self.on_candidates(p.now, &candidates),
             // A late packet of ours reached a peer that has already closed, and the answer overtook
             // SHUTDOWN COMPLETE. Everything is delivered.
             Chunk::Abort(abort)

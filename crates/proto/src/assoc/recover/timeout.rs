@@ -51,6 +51,7 @@ impl Association {
                 Timer::Assoc(AssocTimer::Review) => self.review_paths(now),
                 Timer::Assoc(AssocTimer::Keys) => self.on_key_timer(now),
                 Timer::Assoc(AssocTimer::Trial) => self.on_trial_timer(now),
+                Timer::Assoc(AssocTimer::Direct) => self.on_direct_timer(now),
                 // `output` asks again which paths are too dear.
                 Timer::Assoc(AssocTimer::Ranks) => {}
                 // `output` looks for a chunk to copy.

@@ -5,6 +5,7 @@ use manypath_wire::{COMMON_HEADER_LEN, CommonHeader, ErrorCause, PacketBuilder, 
 
 use super::outgoing::OutgoingPacket;
 use crate::assoc::Association;
+use crate::assoc::paths::heartbeat_info::CHECK_INFO_LEN;
 use crate::assoc::state::State;
 use crate::datagram::{AddressPair, Transmit};
 use crate::path::{InFlight, Path};
@@ -21,6 +22,8 @@ pub(crate) enum Control {
     HeartbeatAck { info: Bytes, to: AddressPair },
     Error(ErrorCause),
     SackPathFailed { serial: u32, to: AddressPair },
+    Candidates { on: PathId },
+    Check { info: [u8; CHECK_INFO_LEN], to: AddressPair },
     Shutdown,
     ShutdownAck { on: PathId },
     ShutdownComplete { to: AddressPair },
@@ -87,9 +90,12 @@ impl Association {
             Control::CookieAck { to }
             | Control::HeartbeatAck { to, .. }
             | Control::SackPathFailed { to, .. }
+            | Control::Check { to, .. }
             | Control::ShutdownComplete { to }
             | Control::Abort { to, .. } => return Some(*to),
-            Control::Init { on } | Control::ShutdownAck { on } => self.paths.get(*on),
+            Control::Init { on } | Control::ShutdownAck { on } | Control::Candidates { on } => {
+                self.paths.get(*on)
+            }
             Control::CookieEcho | Control::Error(_) | Control::Shutdown => None,
         };
         on.or_else(|| self.paths.get(self.control_path())).map(Path::pair)
@@ -165,6 +171,10 @@ impl Association {
             Control::SackPathFailed { serial, .. } => {
                 packet.push_sack_path(SackPath { serial: *serial, failed: true })
             }
+            Control::Candidates { .. } => {
+                self.candidates_chunk().is_some_and(|chunk| packet.push_candidates(&chunk))
+            }
+            Control::Check { info, .. } => packet.push_heartbeat(info),
             Control::Shutdown => {
                 let receiver = self.rx.receiver.as_ref();
                 packet.push_shutdown(receiver.map_or(Tsn(0), |r| r.tracker.cum_tsn()))
