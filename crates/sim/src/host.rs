@@ -1,6 +1,7 @@
 //! A host: an engine, its applications, and a place in the network.
 
 mod commands;
+mod direct;
 mod driver;
 mod nats;
 mod planned;
@@ -20,6 +21,7 @@ use manypath_proto::{
 use crate::ids::NodeId;
 use crate::ledger::Ledger;
 use crate::traffic::{Receiver, Sender};
+use direct::Search;
 pub use nats::ReflexiveAddress;
 use planned::Schedule;
 
@@ -34,6 +36,9 @@ pub struct HostConfig {
     pub connect: Vec<(SocketAddr, SocketAddr)>,
     /// More pairs, which take the place of paths that are not answered.
     pub candidates: Vec<(SocketAddr, SocketAddr)>,
+    /// Addresses that relays have lent to the host or its peer. With some, it looks for direct
+    /// paths.
+    pub relayed: Vec<SocketAddr>,
     /// Most packets that the engine may hand over at once.
     pub max_segments: usize,
     /// Protects its associations, if there is one.
@@ -59,6 +64,9 @@ impl HostConfig {
         };
         let mut endpoint = Endpoint::new(config, self.rng.fork(&format!("endpoint {restarts}")));
         endpoint.set_key_management(self.keys.clone());
+        if !self.relayed.is_empty() {
+            endpoint.set_candidates(Instant::ZERO, Vec::new());
+        }
         endpoint
     }
 }
@@ -85,6 +93,8 @@ struct Pending {
     abort: Option<Vec<u8>>,
     /// The engine does not know the MTUs of its interfaces.
     link_mtus: bool,
+    /// Ask for the addresses that NATs give the host.
+    gather: bool,
     /// The engine does not know all ranks of paths.
     ranks: bool,
 }
@@ -143,6 +153,8 @@ pub struct Host {
     /// The ranks of paths by local address.
     ranks: BTreeMap<IpAddr, PathRank>,
     schedule: Schedule,
+    /// The search for direct paths, if it looks for any.
+    search: Option<Search>,
     oracle: LossOracle,
     /// Bytes received by each moment that concerned it.
     received_at: Vec<(Instant, u64)>,
@@ -173,7 +185,8 @@ impl Host {
             ..Pending::default()
         };
         let wants_oracle = knows_true_loss(&setup.config);
-        Host {
+        let relayed = Some(setup.relayed.clone()).filter(|relayed| !relayed.is_empty());
+        let mut host = Host {
             node,
             endpoint: setup.endpoint(Arc::clone(&engine_config), 0),
             engine_config,
@@ -185,6 +198,7 @@ impl Host {
             application: Application { reads: true, admits: false, reconnects: false },
             ranks: BTreeMap::new(),
             schedule: Schedule::default(),
+            search: relayed.map(Search::new),
             oracle: if wants_oracle { LossOracle::Outdated } else { LossOracle::Unused },
             received_at: Vec::new(),
             sender: Sender::default(),
@@ -193,7 +207,9 @@ impl Host {
             events: Vec::new(),
             text: String::new(),
             setup,
-        }
+        };
+        host.begin_search();
+        host
     }
 
     /// Its place in the network.

@@ -492,6 +492,7 @@ impl PairBuilder {
                     addresses,
                     connect: to.paths,
                     candidates: to.candidates,
+                    relayed: Vec::new(),
                     max_segments: self.max_segments,
                     keys,
                     has_ledger: self.has_ledger,

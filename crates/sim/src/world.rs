@@ -246,11 +246,14 @@ impl World {
         let is_known =
             nats.relayed.iter().any(|path| *path < count) || self.net.sees(nats.near, nats.far);
         assert!(is_known, "flow {:?} has no path to an address that is known", spec.name);
+        let lent = ends.iter().filter(|ends| ends.is_relayed).map(|ends| ends.far);
+        let relayed: Vec<_> = lent.collect();
         let setup = |config: &Arc<Config>, addresses, connect, role| HostConfig {
             config: Arc::clone(config),
             addresses,
             connect,
             candidates: Vec::new(),
+            relayed: relayed.clone(),
             max_segments: 1,
             keys: spec.keys.clone(),
             has_ledger: spec.has_ledger,

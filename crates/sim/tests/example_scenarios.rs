@@ -1,5 +1,6 @@
 //! The scenario files that users start from are right and do what they say.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use manypath_sim::scenario::{Point, RunOptions, RunResult, Scenario};
@@ -94,12 +95,18 @@ fn archipelago() {
 
 #[test]
 fn behind_nats() {
-    for point in points("behind-nats.toml") {
-        let result = run(&point);
+    for (point, is_direct) in points("behind-nats.toml").iter().zip([true, false]) {
+        let result = run(point);
         let names: Vec<&str> = result.nats.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["near", "far.2", "far"]);
         assert_eq!(result.nats[2].1.reboots, 1, "the home's router");
-        assert!(result.nats[0].1.inbound > 1000, "what the relay forwards comes through it");
+        assert!(result.nats[0].1.inbound > 1000, "answers come through it");
+        let is_relays = |remote: IpAddr| remote == IpAddr::from([192, 0, 2, 9]);
+        let paths = result.transfer.paths.iter().map(|path| &path.stats);
+        let direct = paths.filter(|path| !is_relays(path.remote.ip()));
+        let bytes: u64 = direct.map(|path| path.counters.bytes_sent).sum();
+        assert_eq!(bytes > 30_000_000, is_direct, "{bytes} bytes");
+        assert_eq!(bytes < 1_000_000, !is_direct, "{bytes} bytes");
     }
 }
 

@@ -121,11 +121,13 @@ impl Host {
             shutdown: false,
             abort: None,
             link_mtus: true,
+            gather: false,
             ranks: !self.ranks.is_empty(),
         };
         self.assoc = None;
         self.sender.clear();
         self.schedule.clear();
+        self.begin_search();
         self.new_epoch();
     }
 
@@ -167,6 +169,7 @@ impl Host {
             self.pending.commands = true;
             match command {
                 Planned::Associate => self.pending.associate = true,
+                Planned::Gather => self.pending.gather = true,
                 Planned::Send(bytes) => self.send_file(bytes),
                 Planned::SendUntil(until) => {
                     self.sender.add(0, false, u64::MAX, None);

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use manypath_proto::{AssocClosed, AssocId, ConnectTo, Datagram, Event, Instant, PacketTooBig};
+use manypath_proto::{
+    AssocClosed, AssocId, ConnectTo, Datagram, Event, Instant, PacketTooBig, PathState,
+};
 
 use super::planned::Planned;
 use super::{Host, LossOracle, Phase, SCTP_PORT};
@@ -104,6 +106,9 @@ impl Host {
                 self.endpoint.set_local_rank(now, local, rank);
             }
         }
+        if std::mem::take(&mut self.pending.gather) {
+            self.gather(net);
+        }
         if std::mem::take(&mut self.pending.associate) {
             self.start(now);
         }
@@ -159,7 +164,9 @@ impl Host {
             self.endpoint.forget(old);
         }
         let candidates = self.setup.candidates.clone();
-        let to = ConnectTo { candidates, ..ConnectTo::new(self.setup.connect.clone(), SCTP_PORT) };
+        let relayed = self.setup.relayed.clone();
+        let to = ConnectTo::new(self.setup.connect.clone(), SCTP_PORT);
+        let to = ConnectTo { candidates, relayed, ..to };
         let id =
             self.endpoint.connect(now, to).expect("the paths were given as pairs of own addresses");
         self.assoc = Some(id);
@@ -209,7 +216,12 @@ impl Host {
             Event::Readable => return,
             Event::Writable => return self.sender.on_writable(),
             Event::Restarted => self.new_epoch(),
-            Event::PathState { .. } => net.note_path_state(self.node),
+            Event::PathState { to, .. } => {
+                net.note_path_state(self.node);
+                if *to != PathState::Active {
+                    self.doubt_addresses(now);
+                }
+            }
             Event::PathAdded { .. } => self.oracle.outdate(),
             Event::SendBufferEmpty => self.sender.on_all_acked(now),
             Event::PeerShutdown => self.phase = Phase::ShuttingDown,

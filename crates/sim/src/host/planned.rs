@@ -11,6 +11,8 @@ use crate::traffic::Pace;
 #[derive(Copy, Clone, Debug)]
 pub(super) enum Planned {
     Associate,
+    /// Asks for the addresses that NATs give the host.
+    Gather,
     Send(u64),
     SendUntil(Instant),
     /// Sends `bytes`, one message at a time.

@@ -95,6 +95,7 @@ fn a_pair_is_a_world_of_two() {
         addresses: (1..=2).map(end).collect(),
         connect,
         candidates: Vec::new(),
+        relayed: Vec::new(),
         max_segments: 1,
         keys: None,
         has_ledger: true,

@@ -10,6 +10,7 @@ mod cmt_paper;
 mod coupled;
 mod crowds;
 mod cubic;
+mod direct;
 mod failure;
 mod fairness;
 mod full_speed;
