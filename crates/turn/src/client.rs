@@ -284,6 +284,12 @@ impl Client {
         self.overlay.take_listed()
     }
 
+    /// A NAT may have forgotten us: the relay is asked at once if it still knows us, where peers
+    /// come through it.
+    pub fn doubt(&mut self, now: Instant) {
+        self.keep.doubt(now);
+    }
+
     /// Gives the allocation back. What there is to send is the last.
     pub fn close(&mut self, now: Instant) {
         if self.relayed().is_none() {

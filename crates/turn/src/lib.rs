@@ -21,6 +21,7 @@ mod credentials;
 mod header;
 mod mesh;
 mod message;
+mod reflexive;
 mod route;
 mod server;
 
@@ -28,6 +29,7 @@ pub use client::{Client, ClientError, ClientEvent, ClientOptions, Received};
 pub use header::{Header, SEND_HEADER_V4, SEND_HEADER_V6};
 pub use mesh::{Listed, MeshRelay, MeshTransmit};
 pub use message::{Access, CHANNEL_HEADER, channel_header};
+pub use reflexive::{Question, Reflexive};
 pub use route::{RelayRoute, RouteHop};
 pub use server::{
     AllocationId, Forward, Limits, PeerRules, Prefix, Reply, Server, ServerConfig, ServerStats,

@@ -23,13 +23,15 @@ pub(super) struct Keep {
     spoke_at: Instant,
     /// When the relay last brought a packet, unless it was asked since then.
     heard_at: Option<Instant>,
+    /// When somebody said that a NAT may have forgotten us, unless the relay was asked since then.
+    doubted_at: Option<Instant>,
     /// When to ask for the permission; `None` if none is needed, or while a request is under way.
     permit_at: Option<Instant>,
 }
 
 impl Keep {
     pub(super) fn new(now: Instant) -> Keep {
-        Keep { spoke_at: now, heard_at: None, permit_at: None }
+        Keep { spoke_at: now, heard_at: None, doubted_at: None, permit_at: None }
     }
 
     /// Something is sent to the relay.
@@ -42,15 +44,21 @@ impl Keep {
         self.heard_at = Some(now);
     }
 
+    /// A NAT may have forgotten us.
+    pub(super) fn doubt(&mut self, now: Instant) {
+        self.doubted_at = Some(now);
+    }
+
     /// The relay is asked if it still knows us.
     pub(super) fn asked(&mut self) {
-        self.heard_at = None;
+        (self.heard_at, self.doubted_at) = (None, None);
     }
 
     /// When to ask it.
     pub(super) fn ask_at(&self) -> Instant {
         let alive_at = self.spoke_at + KEEP_ALIVE;
-        self.heard_at.map_or(alive_at, |at| alive_at.min(at + PAUSE))
+        let heard_at = self.heard_at.map(|at| at + PAUSE);
+        heard_at.into_iter().chain(self.doubted_at).fold(alive_at, Instant::min)
     }
 
     /// When the permission is due.
