@@ -66,7 +66,7 @@ pub use interfaces::{
     InterfaceAddress, addresses_of, interface_names, interfaces, preferred_source,
 };
 #[cfg(feature = "relay")]
-pub use manypath_turn::{Limits, MeshRelay, PeerRules, ServerConfig, ServerStats, User};
+pub use manypath_turn::{Limits, MeshRelay, PeerRules, Reflexive, ServerConfig, ServerStats, User};
 pub use metered::metered_interfaces;
 pub use pairing::{Pairs, pair};
 #[cfg(feature = "measure")]

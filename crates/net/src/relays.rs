@@ -148,6 +148,8 @@ pub(crate) trait Client: fmt::Debug + Send {
     /// The relays that it listed, if it did since this was asked last.
     #[cfg(feature = "relay")]
     fn take_listed(&mut self) -> Option<Vec<SocketAddr>>;
+    /// A NAT may have forgotten us.
+    fn doubt(&mut self, now: Instant);
     /// Begins again, from another address of ours.
     fn restart(&mut self, now: Instant);
     /// Gives the address back.
@@ -394,6 +396,12 @@ impl Relays {
         };
         let is_shown = |link: &&Link| link.led_by.is_none() || link.has_joined();
         self.links.iter().filter(is_shown).map(status).collect()
+    }
+
+    /// A NAT may have forgotten this host. Relays that peers come through are asked at once if they
+    /// still know it.
+    pub fn doubt(&mut self, now: Instant) {
+        self.links.iter_mut().for_each(|link| link.client.doubt(now));
     }
 
     /// Gives all addresses back; what there is to send then is the last.

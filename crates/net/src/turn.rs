@@ -183,6 +183,10 @@ impl Client for Turn {
         Some(listed.into_iter().map(|relay| unmapped(relay.address)).collect())
     }
 
+    fn doubt(&mut self, now: Instant) {
+        Turn::doubt(self, now);
+    }
+
     fn restart(&mut self, now: Instant) {
         Turn::restart(self, now);
     }
