@@ -16,6 +16,8 @@ use manypath_proto::sizes::UDP_IPV4_HEADERS;
 use manypath_proto::{Config, Datagram, Instant};
 use tokio::time::Sleep;
 
+#[cfg(feature = "relay")]
+use crate::direct::Search;
 use crate::late::LateTimers;
 use crate::roaming::Roaming;
 use crate::shared::{Inner, Shared};
@@ -44,6 +46,8 @@ pub(crate) struct Driver {
     sockets: UdpSockets,
     relays: Relays,
     /// `None` if nothing follows this host's network.
+    #[cfg(feature = "relay")]
+    direct: Search,
     roaming: Option<Roaming>,
     receiver: UdpReceiver,
     received: Vec<Datagram>,
@@ -97,6 +101,8 @@ impl Driver {
             blocked: (0..sockets.count()).map(|_| VecDeque::new()).collect(),
             sockets,
             relays,
+            #[cfg(feature = "relay")]
+            direct: Search::default(),
             roaming,
             receiver: UdpReceiver::new(),
             received: Vec::new(),
@@ -131,6 +137,7 @@ impl Driver {
                 inner.assocs.engine.packet_refused(now, local, remote, len);
             }
             self.run_relays(inner, now);
+            let search = self.run_direct(inner, now);
             if self.one_by_one {
                 self.feed_one_by_one(inner, max_batches, segments);
             }
@@ -148,9 +155,12 @@ impl Driver {
             let finished = self.outgoing.is_empty() && inner.is_finished();
             let woke = inner.assocs.wakes_anyone();
             let relays = self.relays.poll_timeout();
-            let deadline = inner.assocs.engine.poll_timeout().into_iter().chain(relays).min();
+            let deadline = inner.assocs.engine.poll_timeout().into_iter();
+            let deadline = deadline.chain(relays).chain(search).min();
             // Few and small: beyond the number of batches, so that they wait for nothing.
             self.outgoing.extend(std::iter::from_fn(|| self.relays.poll_transmit()));
+            #[cfg(feature = "relay")]
+            self.outgoing.extend(std::iter::from_fn(|| self.direct.poll_transmit()));
             Round { more, woke, deadline, finished }
         })
     }
@@ -224,7 +234,25 @@ impl Driver {
             let status = self.relays.status();
             inner.relay_paths.note_names(&status);
             self.shared.relays.send_replace(status);
+            #[cfg(feature = "relay")]
+            inner.direct.look_again();
         }
+    }
+
+    /// Looks for the addresses at which peers may reach this host. Answers when that is to be done
+    /// again.
+    #[cfg(feature = "relay")]
+    fn run_direct(&mut self, inner: &mut Inner, now: Instant) -> Option<Instant> {
+        let found = self.direct.run(now, &mut inner.direct, &inner.bound, &mut self.relays);
+        if let Some(candidates) = found {
+            inner.assocs.engine.set_candidates(now, candidates);
+        }
+        self.direct.poll_timeout()
+    }
+
+    #[cfg(not(feature = "relay"))]
+    fn run_direct(&mut self, _inner: &mut Inner, _now: Instant) -> Option<Instant> {
+        None
     }
 
     /// Gives the relays' addresses back, as far as one message to each can do that.
@@ -377,6 +405,8 @@ impl Driver {
             // While something waits the rest stays in the sockets, whose buffers have a bound.
             let reads_first = self.late.reads_first();
             let arrived = !self.waiting.is_empty() || self.receive(cx);
+            #[cfg(feature = "relay")]
+            self.direct.take(self.shared.clock.now(), &mut self.received);
             self.relays.unwrap(self.shared.clock.now(), &mut self.received);
             let round = self.run_engine(cx, arrived);
             if round.finished {

@@ -45,6 +45,8 @@ struct Handle {
     shared: Arc<Shared>,
     accept: bool,
     keys: Option<Arc<dyn KeyManagement>>,
+    #[cfg(feature = "relay")]
+    direct_paths: bool,
 }
 
 impl Drop for Handle {
@@ -124,12 +126,24 @@ impl Endpoint {
                 inner.ranks.want(place, rank)?;
             }
             inner.apply_ranks(now);
+            #[cfg(feature = "relay")]
+            if options.direct_paths && options.accept {
+                let relays = options.relays.iter().map(|relay| unmapped(relay.address));
+                inner.seek_direct_paths(now, relays.collect());
+            }
             Ok::<_, BindError>(())
         })?;
         let roaming = options.follow_network.then(|| Roaming::start(&mut sockets));
         let driver = Driver::new(Arc::clone(&shared), sockets, relays, roaming, &config);
         runtime.spawn(driver.run());
-        Ok(Endpoint { handle: Arc::new(Handle { shared, accept: options.accept, keys }) })
+        let handle = Handle {
+            shared,
+            accept: options.accept,
+            keys,
+            #[cfg(feature = "relay")]
+            direct_paths: options.direct_paths,
+        };
+        Ok(Endpoint { handle: Arc::new(handle) })
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -166,6 +180,7 @@ impl Endpoint {
     ) -> Result<Association, ConnectError> {
         let ConnectTarget { remotes, relayed, sctp_port, security, limit } = target;
         let begun = tokio::time::Instant::now();
+        let relays: Vec<_> = relayed.iter().map(|relayed| unmapped(relayed.relay)).collect();
         let relayed = without_repeats(relayed.into_iter().map(|relayed| relayed.address));
         let mut others = without_repeats(remotes);
         others.retain(|remote| !relayed.contains(remote));
@@ -180,7 +195,9 @@ impl Endpoint {
         }
         let candidates = pairs.candidates;
         let limit = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-        let to = ConnectTo { candidates, limit, ..ConnectTo::new(pairs.paths, sctp_port) };
+        let relayed = if self.seeks_direct_paths(relays) { relayed } else { Vec::new() };
+        let to = ConnectTo::new(pairs.paths, sctp_port);
+        let to = ConnectTo { candidates, limit, relayed, ..to };
         let keys = security.map_or_else(|| self.handle.keys.clone(), |security| security.keys());
         let uplinks = self.shared().follows_uplinks.then_some(uplinks);
         let peer = PeerPlaces { remotes, uplinks };
@@ -193,6 +210,22 @@ impl Endpoint {
         })
         .await?;
         Ok(association)
+    }
+
+    /// Begins to look for direct paths, if that is wanted, and there are relays to ask where we
+    /// are. True if so.
+    #[cfg(feature = "relay")]
+    fn seeks_direct_paths(&self, relays: Vec<SocketAddr>) -> bool {
+        let seeks = self.handle.direct_paths && !relays.is_empty();
+        if seeks {
+            self.shared().with(|inner, now| inner.seek_direct_paths(now, relays));
+        }
+        seeks
+    }
+
+    #[cfg(not(feature = "relay"))]
+    fn seeks_direct_paths(&self, _relays: Vec<SocketAddr>) -> bool {
+        false
     }
 
     /// The next association that a peer opened; `None` if the endpoint was closed or its options do

@@ -67,6 +67,8 @@
 
 mod admission;
 mod association;
+#[cfg(feature = "relay")]
+mod direct;
 mod driver;
 mod endpoint;
 mod error;

@@ -50,6 +50,12 @@ pub struct EndpointOptions {
     /// is left.
     #[cfg(feature = "relay")]
     pub relay_peers: bool,
+    /// Looks for direct paths to peers that a relay connects this endpoint with: those that come
+    /// through its own `relays`, if it accepts, and those with [relayed
+    /// addresses](ConnectTarget::relayed). Peers learn the addresses of this host. Paths through
+    /// relays carry data only while no direct one works.
+    #[cfg(feature = "relay")]
+    pub direct_paths: bool,
     /// Makes sockets and paths follow this host's network: addresses that come and go, interfaces
     /// that are created again, routes. Off, everything stays as it was when the endpoint was bound,
     /// only the application [adds](crate::Association::add_path) and removes paths, and
@@ -94,6 +100,8 @@ impl EndpointOptions {
             relays: Vec::new(),
             #[cfg(feature = "relay")]
             relay_peers: true,
+            #[cfg(feature = "relay")]
+            direct_paths: true,
             follow_network: true,
             sctp_port: DEFAULT_PORT,
             accept: false,

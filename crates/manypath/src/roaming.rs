@@ -100,7 +100,7 @@ impl Roaming {
         relays: &mut Relays,
         found: &Followed,
     ) {
-        inner.bound = sockets.bound().clone();
+        inner.set_bound(sockets);
         inner.assocs.engine.set_local_addresses(inner.bound.concrete().collect());
         inner.apply_ranks(now); // before paths from new addresses come
         let open = inner.assocs.open();

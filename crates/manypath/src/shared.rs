@@ -7,16 +7,20 @@ mod driver_link;
 mod relay_channels;
 mod relay_paths;
 
+#[cfg(feature = "relay")]
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use manypath_net::{BoundAddresses, Clock, RelayStatus, SendFailures};
+use manypath_net::{BoundAddresses, Clock, RelayStatus, SendFailures, UdpSockets};
 use manypath_proto as proto;
 use manypath_proto::{AssocId, ConnectTo, Crowd, Event, Instant, KeyManagement, SendOptions};
 use tokio::sync::watch;
 
+#[cfg(feature = "relay")]
+use crate::direct::Wish;
 use crate::error::ConnectError;
 use crate::ranks::Ranks;
 use crate::strangers::StrangerLimits;
@@ -66,6 +70,8 @@ impl Shared {
             strangers: limits.strangers.map(|limits| Crowd::new(limits.crowd())),
             relay_paths: RelayPaths::new(relays.len()),
             relay_channels: RelayChannels::default(),
+            #[cfg(feature = "relay")]
+            direct: Wish::default(),
             open: true,
             handles: true,
             send_failures: SendFailures::default(),
@@ -107,6 +113,9 @@ pub(crate) struct Inner {
     pub(crate) strangers: Option<Crowd<AssocId>>,
     pub(crate) relay_paths: RelayPaths,
     relay_channels: RelayChannels,
+    /// The wish for direct paths.
+    #[cfg(feature = "relay")]
+    pub(crate) direct: Wish,
     /// New associations are wanted: not closed, and a handle of the endpoint is left.
     open: bool,
     /// A handle of the endpoint is left.
@@ -139,6 +148,13 @@ impl Inner {
         self.assocs.driver_gone();
     }
 
+    /// Takes note of the addresses that the sockets have now.
+    pub(crate) fn set_bound(&mut self, sockets: &UdpSockets) {
+        self.bound = sockets.bound().clone();
+        #[cfg(feature = "relay")]
+        self.direct.look_again();
+    }
+
     /// Takes the engine's events and wakes whom they concern.
     pub(crate) fn drain_events(&mut self, now: Instant) {
         while let Some((id, event)) = self.assocs.engine.poll_event() {
@@ -148,6 +164,8 @@ impl Inner {
 
     fn on_event(&mut self, now: Instant, id: AssocId, event: Event) {
         self.relay_channels.note(&event);
+        #[cfg(feature = "relay")]
+        self.direct.note(&event);
         if matches!(event, Event::Connected { incoming: true }) && !self.assocs.contains(id) {
             self.on_incoming(now, id);
         }
@@ -173,6 +191,16 @@ impl Inner {
             self.assocs.take_incoming(id);
             self.accept.push(id, &mut self.assocs.to_wake);
         }
+    }
+
+    /// Looks for direct paths from now on. These relays say which addresses NATs give this host.
+    #[cfg(feature = "relay")]
+    pub(crate) fn seek_direct_paths(&mut self, now: Instant, relays: Vec<SocketAddr>) {
+        if relays.is_empty() {
+            return;
+        }
+        self.direct.ask(now, &mut self.assocs.engine, relays);
+        self.assocs.kick();
     }
 
     // ---- The endpoint ----

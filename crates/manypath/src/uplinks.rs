@@ -110,7 +110,7 @@ impl Inner {
             return false;
         }
         sockets.open_uplinks(&places);
-        self.bound = sockets.bound().clone();
+        self.set_bound(sockets);
         self.apply_ranks(now);
         self.uplinks.wakers.wake(&mut self.assocs.to_wake);
         true

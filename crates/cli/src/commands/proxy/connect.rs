@@ -27,8 +27,7 @@ use crate::connect::near::{Near, NearEnd};
 use crate::connect::secret::{SecretKind, TokenOptions, token, token_source, unproved};
 use crate::connect::security::{Calling, NOT_ENCRYPTED, peer_key};
 use crate::connect::strangers::StrangerLines;
-use crate::connect::transport;
-use crate::connect::transport::Answer;
+use crate::connect::transport::{self, Answer, places};
 use crate::connect::uplinks;
 use crate::connect::via;
 use crate::failure::{Exit, Failure, Result};
@@ -93,7 +92,7 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     via::warn_of_files(&args.via.via, &screen);
     let mut views = Views::start(&args.live, "proxy connect", &screen).await?;
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
-    let remotes = dest.resolve().await?.told(&screen);
+    let remotes = places(&dest.target(dest.resolve().await?.told(&screen)));
     let token = token(&dest, source, "manypath proxy listen", &screen)?;
     let is_protected = calling.is_protected();
     if !is_protected {
@@ -273,7 +272,8 @@ impl Connector {
     /// Tries to connect again, without patience for a far side that says nothing.
     async fn attempt(&self) -> Result<Link> {
         let dest = self.dest.clone();
-        if self.far.look_up(async move { Ok(dest.resolve().await?.all) }).await {
+        let places = async move { Ok(places(&dest.target(dest.resolve().await?.all))) };
+        if self.far.look_up(places).await {
             self.screen.line(&format!("The far side is at {} now", self.far.name()));
         }
         self.connect(ATTEMPT, Some(UNANSWERED + 3 * self.rtt.get())).await
