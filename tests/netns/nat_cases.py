@@ -69,11 +69,6 @@ def relayed(case, lab, mapping="symmetric", filtering="port"):
     check_relayed(case, sent, relays.places[0][1])
 
 
-def relayed_through_cones(case, lab):
-    """The same with NATs that keep ports and let in what comes from addresses that were sent to."""
-    relayed(case, lab, "independent", "address")
-
-
 def relay_dead_at_start(case, lab):
     """The first relay of the receiver's list does not run: the ticket has the second."""
     homes = TwoHomes(lab)
@@ -149,7 +144,6 @@ def relay_without_open(case, lab):
 
 CASES = {
     "nat-relayed": relayed,
-    "nat-relayed-cones": relayed_through_cones,
     "nat-relay-dead": relay_dead_at_start,
     "nat-relay-dies": relay_dies_before,
     "nat-restarts": routers_restart,

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 import aliases  # noqa: E402
 import cases  # noqa: E402
 import failures  # noqa: E402
+import direct_cases  # noqa: E402
 import nat_cases  # noqa: E402
 import overlay_paths  # noqa: E402
 import relays  # noqa: E402
@@ -132,7 +133,8 @@ def parse(cases_known):
 def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
     # The slowest of those that run together begin first.
-    known = {**slow.CASES, **cases.CASES, **relays.CASES, **nat_cases.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
+    known = {**slow.CASES, **cases.CASES, **relays.CASES, **nat_cases.CASES, **direct_cases.CASES,
+             **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
              **aliases.CASES, **named}
     known |= failures.CASES | secrecy.CASES
     options = parse(known)

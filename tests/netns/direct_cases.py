@@ -1,0 +1,204 @@
+"""Transfers between private networks that begin through a relay and go on directly."""
+
+import signal
+import time
+
+from cases import prepare, settings
+from namespaces import sh
+from nat import LAN, WAN, TwoHomes, nft
+from nat_cases import Relays
+from transfer import Transfer, check_complete, delivered_at, mbit
+
+CONES = (("independent", "independent"), ("independent", "address"), ("independent", "port"))
+SYMMETRIC = ("symmetric", "port")
+
+
+def is_at(path, address):
+    """True for a path to or from this address."""
+    return any(path[end].rsplit(":", 1)[0] == address for end in ("local", "remote"))
+
+
+class Scene:
+    """Two homes, a relay, and a receiver that waits behind it."""
+
+    def __init__(self, case, lab, sender, receiver, mb=40, relays=1):
+        """`sender` and `receiver` are the mapping and the filtering of their NATs."""
+        self.case, self.homes = case, TwoHomes(lab)
+        self.homes.sender_nat.translate(*sender)
+        self.homes.receiver_nat.translate(*receiver)
+        self.relays = Relays(case, self.homes, relays)
+        self.processes = [self.relays.start(number) for number in range(relays)]
+        source, self.size, self.digest = prepare(case, lab, mb)
+        self.words = settings(case.options)
+        self.transfer = Transfer(lab, case.options.binary, source, self.homes.receiver, [*self.words, "--via", self.relays.words()])
+
+    def start(self, *words):
+        """Starts the sender."""
+        self.transfer.start(self.homes.sender, *self.words, *words)
+        return self
+
+    def finish(self, timeout=120):
+        """Waits for the end; the sender's result."""
+        self.transfer.wait(timeout)
+        return check_complete(self.case, self.transfer, self.digest)
+
+    def direct(self, sent):
+        """The paths of the sender that were not the relay's."""
+        relays = [address for _, address in self.relays.places]
+        return [path for path in sent.get("paths", []) if not any(is_at(path, relay) for relay in relays)]
+
+
+def first_active(paths):
+    """When the first of these paths worked, in seconds from the start; None if none did."""
+    times = [change["at_s"] for path in paths for change in path["state_changes"] if change["to"] == "active"]
+    return min(times, default=None)
+
+
+def goes_direct(case, lab, sender, receiver, limit):
+    """The transfer ends on a direct path, which worked within `limit` seconds."""
+    scene = Scene(case, lab, sender, receiver).start()
+    sent = scene.finish()
+    direct = scene.direct(sent)
+    at = first_active(direct)
+    case.measure("direct after", at if at is not None else float("nan"), "s")
+    case.check("direct path in time", at, at is not None and at < limit, pace=True)
+    carried = sum(path["bytes_sent"] for path in direct)
+    case.check("most of the content went directly", f"{carried / 1e6:.1f} MB", carried > scene.size / 2)
+
+
+def cones(sender, receiver):
+    """A case of two NATs that give a socket one public port."""
+    return lambda case, lab: goes_direct(case, lab, sender, receiver, 2)
+
+
+def symmetric(sender, receiver):
+    """A case of one NAT with a port for each peer, and one that does not mind the port."""
+    return lambda case, lab: goes_direct(case, lab, sender, receiver, 5)
+
+
+def stays_relayed(sender, receiver):
+    """A case of NATs between which nobody can know a port: the relay carries it."""
+    def run(case, lab):
+        scene = Scene(case, lab, sender, receiver, mb=20).start()
+        direct = scene.direct(scene.finish())
+        carried = sum(path["bytes_sent"] for path in direct)
+        case.check("bytes that went directly", carried, carried < 100_000)  # attempts
+    return run
+
+
+def one_network(case, lab):
+    """Both hosts are in one private network, whose router does not lead packets for its public address back inside."""
+    homes = TwoHomes(lab)
+    relays = Relays(case, homes, 1)
+    relays.start(0)
+    neighbour = lab.host("neighbour")
+    # A switch between the receiver, its neighbour and the router.
+    switch = lab.host("switch")
+    sh("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
+    sh("ip", "-n", switch, "link", "set", "br0", "up")
+    router = homes.receiver_nat.host
+    sh("ip", "-n", homes.receiver, "link", "del", "eth0")
+    for host, dev, place, number in ((homes.receiver, "eth0", "192.168.2.2/24", 1), (router, LAN, "192.168.2.1/24", 2),
+                                     (neighbour, "eth0", "192.168.2.3/24", 3)):
+        lab.veth(host, dev, place, switch, f"s{number}", f"169.254.{number}.1/30")
+        sh("ip", "-n", switch, "link", "set", f"s{number}", "master", "br0")
+    for host in (homes.receiver, neighbour):
+        lab.route(host, "default", "via", "192.168.2.1")
+    source, _, digest = prepare(case, lab, 40)
+    words = settings(case.options)
+    transfer = Transfer(lab, case.options.binary, source, homes.receiver, [*words, "--via", relays.words()])
+    transfer.start(neighbour, *words)
+    transfer.wait(60)
+    sent = check_complete(case, transfer, digest)
+    local = [path for path in sent["paths"] if path["remote"].startswith("192.168.2.2:")]
+    carried = sum(path["bytes_sent"] for path in local)
+    case.check("content that stayed in the network", f"{carried / 1e6:.1f} MB", carried > 20e6)
+
+
+def udp_blocked(case, lab):
+    """The sender's network lets no UDP out."""
+    scene = Scene(case, lab, CONES[2], CONES[2], mb=1)
+    nft(scene.homes.sender_nat.host, """
+        table inet wall {
+            chain out {
+                type filter hook forward priority -10;
+                meta l4proto udp drop;
+            }
+        }""")
+    scene.start("--connect-timeout", "5 s")
+    code = scene.transfer.send.wait(20)
+    said = scene.transfer.send.said()
+    case.check("sender's exit code", code, code == 4)
+    case.check("it says what may be wrong", "UDP" in said, "UDP" in said, lambda: said)
+
+
+def restart(router, number):
+    """The router restarts: it has another public address, and none of its mappings."""
+    # Linux drops the mappings of masquerade with the address.
+    sh("ip", "-n", router.host, "addr", "flush", "dev", WAN)
+    sh("ip", "-n", router.host, "addr", "add", f"198.18.{number}.3/24", "dev", WAN)
+    sh("ip", "-n", router.host, "route", "replace", "default", "via", f"198.18.{number}.1")
+
+
+def reboot(end, number):
+    """A case in which a router loses its mappings in mid-transfer."""
+    def run(case, lab):
+        # Linux would keep mappings that a packet from outside made, as filtering by address alone allows.
+        scene = Scene(case, lab, CONES[2], CONES[2], mb=200).start()
+        scene.transfer.wait_bytes(40_000_000, 60)
+        router = getattr(scene.homes, f"{end}_nat")
+        at = time.monotonic()
+        restart(router, number)
+        sent = scene.finish()
+        progress = scene.transfer.progress()
+        begun = next(t for t, _ in progress)
+        after = [delivered_at(progress, at + s) for s in (0, 2, 3, 5, 7)]
+        case.note("delivered at 0, 2, 3, 5, 7 s", ", ".join(f"{b / 1e6:.0f} MB" for b in after))
+        case.check("goes on within 2 s", mbit(8 * (after[2] - after[1])), after[2] > after[1], pace=True)
+        again = [change["at_s"] for path in scene.direct(sent) for change in path["state_changes"]
+                 if change["to"] == "active" and change["at_s"] > at - begun]
+        case.check("direct again", again, bool(again) and min(again) < at - begun + 5, pace=True)
+    return run
+
+
+def relay_dies(case, lab):
+    """The relay dies once a direct path carries the data."""
+    scene = Scene(case, lab, CONES[2], CONES[2], mb=120).start()
+    scene.transfer.wait_bytes(50_000_000, 60)
+    scene.processes[0].signal(signal.SIGKILL)
+    sh("ip", "-n", scene.relays.places[0][0], "link", "set", "eth0", "down")
+    sent = scene.finish()
+    pause = sent.get("max_delivery_gap_s") or 0
+    case.check("longest pause", f"{pause:.2f} s", pause < 1.0, pace=True)
+
+
+def speed(case, lab):
+    """A relay of 20 Mbit/s between hosts with 100 Mbit/s."""
+    scene = Scene(case, lab, CONES[2], CONES[2], mb=1000 if case.options.full else 100)
+    host, _ = scene.relays.places[0]
+    sh("tc", "-n", host, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", "20mbit", "burst", "32k", "latency", "100ms")
+    scene.start()
+    begin = scene.transfer.send.begin
+    scene.finish()
+    progress = scene.transfer.progress()
+    until = progress[-1][0]
+    share = 8 * (progress[-1][1] - delivered_at(progress, begin + 3)) / (until - begin - 3) / 100e6
+    case.check("from 3 s on", f"{share:.1%} of the direct way's rate", share >= 0.9, pace=True)
+
+
+CASES = {
+    # The simulator has the others.
+    **{f"nat-direct-{a[1]}-{b[1]}": cones(a, b) for a, b in zip(CONES, CONES)},
+    "nat-direct-address-port": cones(CONES[1], CONES[2]),
+    "nat-direct-symmetric-sender": symmetric(SYMMETRIC, CONES[1]),
+    "nat-direct-symmetric-receiver": symmetric(CONES[1], SYMMETRIC),
+    "nat-direct-symmetric-open": symmetric(SYMMETRIC, CONES[0]),
+    "nat-direct-never": stays_relayed(SYMMETRIC, CONES[2]),
+    "nat-direct-never-both": stays_relayed(SYMMETRIC, SYMMETRIC),
+    "nat-direct-one-network": one_network,
+    "nat-direct-blocked": udp_blocked,
+    "nat-direct-reboot-sender": reboot("sender", 1),
+    "nat-direct-reboot-receiver": reboot("receiver", 2),
+    "nat-direct-relay-dies": relay_dies,
+    "nat-direct-speed": speed,
+}
