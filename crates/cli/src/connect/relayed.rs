@@ -18,6 +18,8 @@ use crate::screen::Screen;
 const WAIT: Duration = Duration::from_secs(3);
 /// How long it waits for the others once one has answered.
 const WAIT_FOR_OTHERS: Duration = Duration::from_secs(1);
+/// Time after a change before it is said: a relay that was restarted is lost and back in that time.
+const SETTLES: Duration = Duration::from_secs(1);
 
 /// The relays for a command that listens. Those that are not found are said, and left out: peers
 /// may reach it directly.
@@ -144,7 +146,8 @@ impl RelayedPlaces {
                 if now == known {
                     return;
                 }
-                known = now;
+                tokio::time::sleep(SETTLES).await;
+                known = endpoint.relays();
             }
         }))
     }
