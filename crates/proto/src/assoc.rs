@@ -32,6 +32,7 @@ pub(crate) use open::ends::{Identity, PeerEnd, TagAndPort};
 pub(crate) use open::handshake::CookieAction;
 pub(crate) use open::init::{PeerInit, init_ack};
 pub use paths::direct::Candidate;
+pub(crate) use paths::direct::PeerTrust;
 pub(crate) use paths::rank::LocalRanks;
 pub(crate) use protect::keys::own_parameter;
 pub(crate) use protect::protection::agree;

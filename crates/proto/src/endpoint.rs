@@ -19,7 +19,7 @@ use manypath_dtls::manage::KeyManagement;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
-use crate::assoc::{Association, Candidate, Identity, LinkMtus, LocalRanks, Reserve};
+use crate::assoc::{Association, Candidate, Identity, LinkMtus, LocalRanks, PeerTrust, Reserve};
 use crate::config::Config;
 use crate::crowd::{Crowd, CrowdLimits};
 use crate::datagram::{AddressPair, Datagram, Transmit};
@@ -224,7 +224,8 @@ impl Endpoint {
         let mut assoc = Association::to_connect(config, id, local, keys, rng);
         assoc.set_local_ranks(now, Arc::clone(&self.local_ranks));
         if let Some(own) = &self.candidates {
-            assoc.offer_direct_paths(now, Arc::clone(own), to.relayed.clone());
+            let relayed = to.relayed.clone();
+            assoc.offer_direct_paths(now, Arc::clone(own), relayed, PeerTrust::Known);
         }
         assoc.connect(now, &to);
         assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));

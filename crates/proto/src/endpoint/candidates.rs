@@ -8,7 +8,8 @@ use crate::time::Instant;
 
 impl Endpoint {
     /// Sets the addresses at which peers may reach this host. Associations tell them to their peers
-    /// and look for direct paths, if the peers do so, too.
+    /// and look for direct paths, if the peers do so, too. Those that peers opened begin with
+    /// [`Association::seek_direct_paths`](crate::Association::seek_direct_paths).
     ///
     /// The first call makes associations that begin from now on look for direct paths, even if it
     /// has no candidates yet. A later one replaces the candidates of all of these.

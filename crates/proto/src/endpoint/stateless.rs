@@ -15,8 +15,8 @@ use super::limits::Answer;
 use super::{AssocId, Endpoint, Reply};
 use crate::assoc::cookie::{Cookie, Offers};
 use crate::assoc::{
-    Association, CookieAction, Extensions, PeerEnd, PeerInit, TagAndPort, agree, init_ack,
-    own_parameter,
+    Association, CookieAction, Extensions, PeerEnd, PeerInit, PeerTrust, TagAndPort, agree,
+    init_ack, own_parameter,
 };
 use crate::datagram::AddressPair;
 use crate::sizes;
@@ -390,7 +390,7 @@ impl Endpoint {
         }
         assoc.set_local_ranks(now, Arc::clone(&self.local_ranks));
         if let Some(own) = &self.candidates {
-            assoc.offer_direct_paths(now, Arc::clone(own), Vec::new());
+            assoc.offer_direct_paths(now, Arc::clone(own), Vec::new(), PeerTrust::Stranger);
         }
         assoc.establish(now, true);
         assoc.acknowledge_cookie(from);

@@ -174,17 +174,43 @@ fn a_peer_that_does_not_take_part_hears_nothing() {
     assert!(sent.iter().all(|sent| sent.remote == address(RELAYED)), "{sent:?}");
 }
 
+/// A server with one candidate, and a client of this INIT.
+fn server(init: PeerChunk) -> Script {
+    let mut t = Setup::server().start();
+    t.endpoint.set_candidates(t.now(), [host("10.0.0.1:9899")].as_slice());
+    t.accept_without_verification(init);
+    t
+}
+
 #[test]
 fn a_server_takes_part_where_its_client_does() {
     let announces = |init: PeerChunk| {
-        let mut t = Setup::server().start();
-        t.endpoint.set_candidates(t.now(), [host("10.0.0.1:9899")].as_slice());
-        t.accept_without_verification(init);
+        let mut t = server(init);
+        t.with(|a, now| a.seek_direct_paths(now));
         t.run_ms(300);
         !lists(&mut t).is_empty()
     };
     assert!(announces(init().param(announcement())));
     assert!(!announces(init()));
+}
+
+/// Anybody can open an association. Only a peer that the application knows learns where we are.
+#[test]
+fn a_stranger_is_told_nothing_and_draws_no_checks() {
+    let mut t = server(init().param(announcement()));
+    let pair = t.pairs[0];
+    t.peer(asking(1, 0, vec![named(CandidateKind::Host, 0, "203.0.113.5:9899")]));
+    fill_credit(&mut t);
+    t.run_ms(3000);
+    let sent = t.take_sent();
+    assert!(sent.iter().all(|sent| sent.remote == pair.1), "{sent:?}");
+    let is_list = |chunk: &Chunk| matches!(chunk, Chunk::Candidates(_));
+    assert!(!sent.iter().any(|sent| sent.packet.chunks().flatten().any(|c| is_list(&c))));
+    t.with(|a, now| a.seek_direct_paths(now));
+    t.run_ms(100);
+    let sent = t.take_sent();
+    assert!(sent.iter().any(|sent| sent.packet.chunks().flatten().any(|c| is_list(&c))));
+    assert!(sent.iter().any(|sent| sent.remote == address("203.0.113.5:9899")), "{sent:?}");
 }
 
 #[test]

@@ -215,6 +215,11 @@ impl Host {
         match event {
             Event::Readable => return,
             Event::Writable => return self.sender.on_writable(),
+            Event::Connected { incoming: true } => {
+                if let Some(assoc) = self.endpoint.assoc_mut(id) {
+                    assoc.seek_direct_paths(now);
+                }
+            }
             Event::Restarted => self.new_epoch(),
             Event::PathState { to, .. } => {
                 net.note_path_state(self.node);

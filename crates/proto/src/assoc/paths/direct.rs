@@ -60,11 +60,21 @@ pub(crate) struct Direct {
     peer: Vec<NamedAddress>,
     /// The peer's addresses on relays, as the application has them.
     relayed: Vec<SocketAddr>,
+    /// Says if the peer may be told of this host.
+    trust: PeerTrust,
     checks: Checks,
 }
 
+/// Says if a peer may be told where this host is, and have it send checks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PeerTrust {
+    /// It opened the association, and the application does not know it yet.
+    Stranger,
+    Known,
+}
+
 impl Direct {
-    pub(crate) fn new(own: Arc<[Candidate]>, relayed: Vec<SocketAddr>) -> Direct {
+    pub(crate) fn new(own: Arc<[Candidate]>, relayed: Vec<SocketAddr>, trust: PeerTrust) -> Direct {
         Direct {
             own,
             serial: 1,
@@ -74,6 +84,7 @@ impl Direct {
             peer_serial: 0,
             peer: Vec::new(),
             relayed,
+            trust,
             checks: Checks::default(),
         }
     }
@@ -156,8 +167,9 @@ impl Association {
         now: Instant,
         own: Arc<[Candidate]>,
         relayed: Vec<SocketAddr>,
+        trust: PeerTrust,
     ) {
-        self.direct = Some(Box::new(Direct::new(own, relayed)));
+        self.direct = Some(Box::new(Direct::new(own, relayed, trust)));
         self.rank_relayed_paths(now);
     }
 
@@ -173,10 +185,28 @@ impl Association {
         self.renew_checks(now);
     }
 
-    /// True if both ends look for direct paths, and data may flow.
-    fn seeks_direct_paths(&self) -> bool {
+    /// Looks for direct paths to a peer that opened the association, from now on. Until then it is
+    /// not told where this host may be reached, and its candidates draw nothing.
+    pub fn seek_direct_paths(&mut self, now: Instant) {
+        if let Some(direct) = &mut self.direct
+            && direct.trust == PeerTrust::Stranger
+        {
+            direct.trust = PeerTrust::Known;
+            self.tell_candidates(now);
+            self.renew_checks(now);
+        }
+    }
+
+    /// True if both ends exchange candidates, and data may flow.
+    fn exchanges_candidates(&self) -> bool {
         let is_open = self.state.is_open() && !self.state.is_ending() && self.is_released();
         self.agreed.candidates && self.direct.is_some() && is_open
+    }
+
+    /// True if this end may send candidates and checks.
+    fn seeks_direct_paths(&self) -> bool {
+        let is_known = |direct: &Direct| direct.trust == PeerTrust::Known;
+        self.exchanges_candidates() && self.direct.as_deref().is_some_and(is_known)
     }
 
     /// Queues our list for the peer, and plans to repeat it.
@@ -219,7 +249,7 @@ impl Association {
 
     /// Handles a list of the peer.
     pub(crate) fn on_candidates(&mut self, now: Instant, chunk: &Candidates) {
-        if !self.seeks_direct_paths() {
+        if !self.exchanges_candidates() {
             return;
         }
         let Some(direct) = &mut self.direct else { return };
@@ -228,7 +258,8 @@ impl Association {
             direct.tell_at = None;
         }
         let is_new = direct.take(chunk);
-        if is_new || chunk.asks {
+        let is_known = direct.trust == PeerTrust::Known;
+        if is_known && (is_new || chunk.asks) {
             let on = self.control_path();
             self.push_candidates(on);
         }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath_wire::{CandidateKind, NamedAddress};
 
-use super::Direct;
+use super::{Direct, PeerTrust};
 use crate::assoc::Association;
 use crate::assoc::send::control::Control;
 use crate::datagram::AddressPair;
@@ -166,7 +166,9 @@ fn can_reach(AddressPair { local, remote }: AddressPair) -> bool {
 impl Association {
     /// Makes the pairs to check from the candidates of both ends.
     pub(super) fn renew_checks(&mut self, now: Instant) {
-        if let Some(direct) = &mut self.direct {
+        if let Some(direct) = &mut self.direct
+            && direct.trust == PeerTrust::Known
+        {
             direct.checks.pairs = direct.pairs(now);
         }
         self.renew_direct_timer();
