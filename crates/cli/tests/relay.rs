@@ -298,7 +298,9 @@ fn a_receiver_is_reached_through_a_relay_by_its_ticket_alone() {
     let through = |path: &&Value| path["remote"] == place["address"];
     let paths = sent["paths"].as_array().unwrap();
     let path = paths.iter().find(through).expect("a path to the relayed address");
-    assert!(path["bytes_sent"].as_u64().unwrap() > 100_000, "{path}");
+    // The transfer began there. Both ends are on this host: it went on directly.
+    assert!(path["bytes_sent"].as_u64().unwrap() > 2_000, "{path}");
+    assert_eq!(path["rank"], "backup", "{path}");
     let received = receiver.result();
     let names: Vec<_> = received["paths"].as_array().unwrap().iter().map(|p| &p["relay"]).collect();
     assert!(names.contains(&&Value::from(relay.address())), "{names:?}");

@@ -36,11 +36,12 @@ impl Inner {
         self.stranger_left(id);
         self.stranger_known();
         if let Some(assoc) = self.assocs.engine.assoc_mut(id) {
+            assoc.seek_direct_paths(now);
             let full = assoc.config().first_receive_buffer();
             if assoc.receive_buffer() < full {
                 assoc.set_receive_buffer(now, full);
-                self.assocs.kick();
             }
+            self.assocs.kick();
         }
     }
 }

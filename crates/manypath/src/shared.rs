@@ -189,6 +189,11 @@ impl Inner {
             self.assocs.refuse_incoming(now, id, reason);
         } else {
             self.assocs.take_incoming(id);
+            if self.strangers.is_none()
+                && let Some(assoc) = self.assocs.engine.assoc_mut(id)
+            {
+                assoc.seek_direct_paths(now);
+            }
             self.accept.push(id, &mut self.assocs.to_wake);
         }
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::*;
 use manypath::{
-    Association, BindTo, Bytes, ConnectTarget, Endpoint, EndpointOptions, PathState, Relay,
-    RelayStatus, RelayedAddress, SendOptions,
+    Association, BindTo, Bytes, ConnectTarget, Endpoint, EndpointOptions, PathRank, PathState,
+    Relay, RelayStatus, RelayedAddress, SendOptions,
 };
 use manypath_net::{
     Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, StunPort, User,
@@ -219,9 +219,14 @@ async fn an_endpoint_that_ends_gives_its_relays_back() {
     .await;
 }
 
+/// A server behind relays that uses no other paths.
 fn server_via(relays: Vec<Relay>) -> Endpoint {
-    let options = EndpointOptions { relays, relay_peers: false, ..options(&["127.0.0.2"], true) };
+    let options = EndpointOptions { direct_paths: false, ..behind_relays(relays) };
     Endpoint::bind(options).unwrap()
+}
+
+fn behind_relays(relays: Vec<Relay>) -> EndpointOptions {
+    EndpointOptions { relays, relay_peers: false, ..options(&["127.0.0.2"], true) }
 }
 
 /// The address that the only relay of an endpoint gave it, once that is known.
@@ -251,6 +256,24 @@ async fn an_endpoint_is_reached_through_its_relay() {
     assert_eq!((paths[0].local, to.relay(paths[0].local)), (relayed, named("one")));
     assert_eq!(paths[0].remote, address(&client), "the peer itself uses no relay");
     assert_eq!(from.paths()[0].remote, relayed);
+}
+
+/// The ends know only the relayed address at first, and open a direct path while data flows.
+#[tokio::test]
+async fn ends_that_meet_at_a_relay_open_a_direct_path_and_keep_the_relay_as_a_backup() {
+    let turn = Turn::start("127.0.0.36", 0);
+    let server = Endpoint::bind(behind_relays(vec![turn.relay("one", "secret")])).unwrap();
+    let relayed = relayed_of(&server).await;
+    let client = client(&["127.0.0.1"]);
+    let (from, to) = connected_to(&client, behind(&turn, relayed), &server).await;
+    active(&from, 2).await;
+    carry(&from, &to, 5_000_000).await;
+    let paths = from.paths();
+    let direct = paths.iter().find(|path| path.remote == address(&server)).expect("a path");
+    let through = paths.iter().find(|path| path.remote == relayed).expect("a path");
+    assert_eq!((direct.rank, through.rank), (PathRank::NORMAL, PathRank::Backup));
+    let [direct, through] = [direct, through].map(|path| path.counters.bytes_sent);
+    assert!(direct > 4_000_000 && through < 1_000_000, "{direct} {through}");
 }
 
 #[tokio::test]
