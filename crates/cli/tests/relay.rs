@@ -286,7 +286,7 @@ fn a_receiver_is_reached_through_a_relay_by_its_ticket_alone() {
     let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
     let big = file(from.path(), 20_000_000);
     let relay = Relay::start("127.0.0.49", &["--rate-per-user", "0"]);
-    // One relay does not run, one has no name, and one does what it should.
+    // The first relay does not run, the second has no name, and the third does what it should.
     let via = format!("turn:a:b@127.0.0.50:9,turn:a:b@no..relay,{}", relay.word());
     let mut receiver = Receiver::start(to.path(), &["--once", "--via", &via]);
     let relayed = receiver.listening["relayed"].as_array().unwrap().clone();

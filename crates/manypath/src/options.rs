@@ -140,7 +140,7 @@ impl ConnectTarget {
         ConnectTarget { remotes, relayed, sctp_port, security: None, limit: None }
     }
 
-    /// The same peer, which relays gave further addresses.
+    /// This peer, with further addresses that relays gave it.
     #[must_use]
     pub fn through(self, relayed: impl IntoIterator<Item = RelayedAddress>) -> ConnectTarget {
         ConnectTarget { relayed: relayed.into_iter().collect(), ..self }

@@ -91,7 +91,7 @@ pub enum NotMapped {
         /// The number of the reason in that protocol.
         code: u16,
     },
-    /// Its answers make no sense, or would lead to another host.
+    /// The answers make no sense, or would lead to another host.
     Nonsense(MappedBy),
     /// It has no address on its other side.
     NoExternalAddress(MappedBy),

@@ -28,7 +28,7 @@ pub const RELAY_OVERHEAD: usize = 4;
 /// Bytes that a packet to a peer without a channel is longer at most: the header of a Send
 /// indication (RFC 8656 §11.1) to an IPv6 address.
 pub const RELAY_OVERHEAD_MAX: usize = 48;
-/// The same to an IPv4 address.
+/// Bytes of that header to an IPv4 address.
 pub(crate) const SEND_OVERHEAD_V4: usize = 36;
 
 /// A TURN server and who we are to it.
@@ -98,7 +98,7 @@ pub enum RelayChange {
     Open(Way),
     /// This relayed address is not ours any more.
     Gone(SocketAddr),
-    /// The same, of a relay that peers come through: it gave us another one.
+    /// A relay that peers come through gave us another address in place of this one.
     Moved {
         /// The address that was ours.
         from: SocketAddr,
@@ -252,7 +252,8 @@ impl Relays {
         }
     }
 
-    /// The same for a peer that nobody knows. Strangers get no more than half of the channels.
+    /// Asks for a channel to a peer that nobody knows. Strangers get no more than half of the
+    /// channels.
     pub fn keep_stranger(&mut self, now: Instant, way: Way) {
         let (relayed, peer) = way;
         if let Some(link) = self.link_of(relayed) {

@@ -29,9 +29,9 @@ impl Relays {
         Relays::with_access(now, relays, bound, Access::Permitted)
     }
 
-    /// The same for an endpoint that peers come to: each relay is asked for an address that lets in
-    /// all that its rules allow. Relays of other programs do not know that; of such a relay, other
-    /// users come through.
+    /// Begins to ask for an endpoint that peers come to: each relay is asked for an address that
+    /// lets in all peers that its rules allow. Relays of other programs do not know that; of such a
+    /// relay, other users come through.
     pub fn accepting(
         now: Instant,
         relays: &[Relay],

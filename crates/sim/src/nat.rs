@@ -88,11 +88,11 @@ impl PortAssignment {
 /// Describes a NAT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NatSpec {
-    /// Its address outside: that of all mappings.
+    /// The address outside, which all mappings have.
     pub public: IpAddr,
     /// When a host gets another port outside.
     pub mapping: NatBehaviour,
-    /// Who may send to a mapping.
+    /// The peers that may send to a mapping.
     pub filtering: NatBehaviour,
     /// Which port a mapping gets.
     pub ports: PortAssignment,
@@ -212,7 +212,7 @@ impl NatBox {
         }
     }
 
-    /// Its description.
+    /// The description of this NAT.
     pub fn spec(&self) -> &NatSpec {
         &self.spec
     }

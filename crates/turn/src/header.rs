@@ -13,7 +13,7 @@ use crate::message::{CHANNEL_HEADER, add, channel_header};
 /// Bytes of the header of a Send indication (RFC 8656 §11.1) to an IPv4 peer: 20 of the message, 12
 /// of XOR-PEER-ADDRESS, 4 of DATA.
 pub const SEND_HEADER_V4: usize = 36;
-/// The same to an IPv6 peer, whose address is 12 bytes longer.
+/// Bytes of that header to an IPv6 peer, whose address is 12 bytes longer.
 pub const SEND_HEADER_V6: usize = 48;
 /// Bytes of the header of a STUN message, which its length field does not count.
 const STUN_HEADER: usize = 20;
@@ -35,14 +35,14 @@ impl Deref for Header {
 }
 
 impl Header {
-    /// That of a ChannelData message.
+    /// The header of a ChannelData message.
     pub(crate) fn of_channel(channel: u16, len: usize) -> Header {
         let mut bytes = [0; SEND_HEADER_V6];
         bytes[..CHANNEL_HEADER].copy_from_slice(&channel_header(channel, len));
         Header { bytes, len: CHANNEL_HEADER, padding: 0 }
     }
 
-    /// That of a Send indication; `None` for a payload that no message can hold.
+    /// The header of a Send indication; `None` for a payload that no message can hold.
     pub(crate) fn of_send(peer: SocketAddr, len: usize) -> Option<Header> {
         let mut message = Message::builder_indication(SEND, MessageWriteVec::new());
         let id = message.transaction_id();

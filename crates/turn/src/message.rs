@@ -33,7 +33,7 @@ pub(crate) const MOBILITY_TICKET: AttributeType = AttributeType::new(0x8030);
 /// The peers whose packets an allocation lets in.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Those that its client has named (RFC 8656 §9).
+    /// The peers that its client has named (RFC 8656 §9).
     #[default]
     Permitted,
     /// All that the relay's rules allow. This is an extension of RFC 8656.

@@ -18,7 +18,7 @@ pub(crate) struct DoctorArgs {
     pub list: bool,
     /// Asks these STUN servers, or relays, for the address and kind of NAT of each uplink
     ///
-    /// One relay of ours tells which peers the NAT lets have direct paths with this host; a second
+    /// A relay of ours tells which peers the NAT lets have direct paths with this host; a second
     /// one with another address tells more. Where there is a NAT, the router is asked for a
     /// mapping (PCP, NAT-PMP, UPnP), which is deleted at once. An argument for --via will do. A
     /// relay that is DEST is asked in any case. The default port is 3478.

@@ -58,7 +58,7 @@ pub(crate) async fn run(args: RelayArgs) -> Result<()> {
     })?;
     announce(&args, &screen, &relay, &users, invented)?;
     if let Some(error) = relay.stun_port_error() {
-        // What follows is advice for the first port.
+        // The rest of the text is advice for the first port.
         let why = error.to_string();
         let why = why.split(';').next().unwrap_or_default();
         screen.line(&format!(

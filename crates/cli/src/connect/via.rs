@@ -75,7 +75,7 @@ pub(crate) async fn relays(via: &[Erased<String>]) -> Result<Found<Relay>> {
     if via.is_empty() { Ok(Found { all, missing }) } else { Found::new(all, missing) }
 }
 
-/// The same, also if none was found.
+/// Looks relays up as [`relays`] does, also if none was found.
 ///
 /// # Errors
 /// A word that names no relay.

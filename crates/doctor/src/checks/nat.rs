@@ -93,7 +93,7 @@ impl View<'_> {
         let way: &Way = facts.ways_of(uplink).find(|way| !way.mapped.is_empty())?;
         let all = || facts.ways_of(uplink).flat_map(|way| &way.mapped);
         let first = *way.mapped.first()?;
-        // One socket is one mapping, unless it depends on the server.
+        // A socket has a single mapping, unless it depends on the server.
         let differs = all().any(|m| m.local == first.local && m.seen != first.seen);
         let open = match &facts.uplinks[uplink].port_mapping {
             Some(MappingState::Mapped(port)) if !port.is_behind_another_nat() => Some(*port),

@@ -56,7 +56,7 @@ struct View {
 #[derive(Copy, Clone, Debug)]
 struct TwoPorts {
     main: SocketAddr,
-    /// Its second port has answered, too.
+    /// The second port has answered, too.
     is_reached: bool,
 }
 

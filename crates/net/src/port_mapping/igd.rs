@@ -159,7 +159,7 @@ impl Igd {
         checked(MappedBy::UpnpIgd, Granted { external, lifetime: lease, epoch: None })
     }
 
-    /// The same for a router that may have another external address now.
+    /// Maps the port again in a router that may have another external address now.
     ///
     /// # Errors
     /// The router refuses, or is silent.

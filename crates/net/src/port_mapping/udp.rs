@@ -248,7 +248,7 @@ impl Server {
                 Err(error) => return Err(error),
             }
         }
-        // One byte more than a message shows that a datagram is none.
+        // A byte more than a message shows that a datagram is none.
         let mut buffer = [0; MESSAGE_MAX + 1];
         for _ in 0..DATAGRAMS_MAX {
             match timeout_at(until, self.socket.recv(&mut buffer)).await {

@@ -229,7 +229,7 @@ async fn a_stranger_gets_answers_from_the_port_that_he_asks_for() {
             let (_, from) = socket.recv_from(&mut buffer).await.unwrap();
             assert_eq!((from, &buffer[..2]), (expected, &[1, 1][..]), "{to} {change}");
         }
-        // What is not a Binding request is not for the second port.
+        // The second port takes nothing but Binding requests.
         let allocate = [&[0, 3][..], &binding(false)[2..]].concat();
         socket.send_to(&allocate, second).await.unwrap();
         let mut buffer = [0; 200];

@@ -165,7 +165,7 @@ fn a_peer_that_does_not_take_part_hears_nothing() {
     t.peer(asking(1, 0, vec![named(CandidateKind::Host, 0, OTHER)]));
     t.run(Duration::from_secs(10));
     assert_eq!(lists(&mut t), []);
-    // Nor does an end that has no candidates take part.
+    // An end that has no candidates does not take part, either.
     let mut t = setup().start();
     t.connect_to(init_ack().param(announcement()));
     t.peer(asking(1, 0, vec![named(CandidateKind::Host, 0, "203.0.113.5:9899")]));

@@ -187,7 +187,7 @@ impl Network {
             }
             return None;
         }
-        // What most packets need is read once.
+        // Most packets need these, so they are read once.
         let (id, is_damaged) = (packet.id, packet.damaged.is_some());
         let (mut number, mut node) = (packet.route, route.spec.to);
         if !route.is_mapped {
@@ -230,7 +230,7 @@ impl Network {
             self.lose(handle, DropCause::Corrupt, link);
             return false;
         }
-        // One damage in 2^32 is not found, or two cancelled each other.
+        // A damage in 2^32 is not found, or two cancelled each other.
         packet.payload = packet.damaged.take().map(Bytes::from);
         true
     }

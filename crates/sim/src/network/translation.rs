@@ -28,7 +28,7 @@ const MOST_MADE: usize = 1 << 17;
 struct Exit {
     /// The direction of a way that it takes.
     way: RouteId,
-    /// Its source once the NATs on the sender's side have translated it.
+    /// The packet's source once the NATs on the sender's side have translated it.
     source: SocketAddr,
     /// The first NAT on the receiver's side, if any.
     entry: Option<NatId>,

@@ -78,7 +78,8 @@ impl CompiledScenario {
     ///
     /// # Errors
     ///
-    /// What such a network cannot have, in words: changes of addresses, NATs and relays.
+    /// The reason why such a network cannot have it, in words: changes of addresses, NATs and
+    /// relays.
     pub fn bare(
         &self,
         seed: u64,

@@ -166,7 +166,7 @@ pub(super) struct PlannedMove {
 pub(super) struct PlannedReboot {
     pub(super) at: Duration,
     pub(super) after: After,
-    /// Its index in [`NatModels::all`].
+    /// The index of the NAT in [`NatModels::all`].
     pub(super) nat: usize,
 }
 

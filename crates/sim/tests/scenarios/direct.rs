@@ -54,7 +54,7 @@ fn scene(near: Kind, far: Kind, is_protected: bool) -> Scene {
     build(is_protected, place)
 }
 
-/// The same with a protected association, behind NATs in other places.
+/// A scene with a protected association, behind NATs in other places.
 fn scene_of(place: impl FnOnce(&mut World) -> [NatId; 2]) -> Scene {
     build(true, place)
 }
@@ -204,7 +204,7 @@ fn nobody_notices_that_the_relay_dies_once_a_direct_path_works() {
     assert!(result.completed && result.max_delivery_gap_s < 1.0, "{}", result.max_delivery_gap_s);
 }
 
-/// One host's home router is behind its carrier's NAT.
+/// The home router of a host is behind its carrier's NAT.
 #[test]
 fn a_carrier_nat_around_a_home_router_does_not_keep_from_a_direct_path() {
     let mut scene = scene_of(|world| {

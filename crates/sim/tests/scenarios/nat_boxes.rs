@@ -18,7 +18,7 @@ fn spec(public: [u8; 4]) -> NatSpec {
     NatSpec { ports, timeout: Duration::from_secs(30), ..NatSpec::new(IpAddr::from(public)) }
 }
 
-/// One flow over paths of 20 Mbit/s and 20 ms.
+/// A flow over paths of 20 Mbit/s and 20 ms.
 fn world(paths: usize, place: impl FnOnce(&mut World) -> FlowNats) -> (World, Flow) {
     let mut world = World::new(1, 28);
     let nats = place(&mut world);
@@ -103,7 +103,7 @@ fn two_private_hosts_meet_through_a_relay() {
     assert_eq!(path, Some(flow.paths[0]));
     // The relay's path and the direct way start from one socket.
     assert_eq!((from.addresses().len(), to.addresses().len()), (1, 2));
-    // What the hosts have to tell each other to get on without the relay.
+    // The hosts have to tell each other these, to get on without the relay.
     let seen = [flow.from, flow.to].map(|host| world.reflexive_addresses(host));
     let ips = |seen: &[ReflexiveAddress]| seen.iter().map(|one| one.seen.ip()).collect::<Vec<_>>();
     assert_eq!(ips(&seen[0]), [IpAddr::from([198, 51, 100, 1])]);

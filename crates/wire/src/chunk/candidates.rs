@@ -55,7 +55,7 @@ pub struct NamedAddress {
 /// The candidates of its sender, all of them. A list with a later serial number replaces it. A list
 /// is repeated until the peer's chunk says that it arrived.
 ///
-/// Its type asks a receiver that does not know it to skip it in silence.
+/// The chunk type asks a receiver that does not know it to skip it in silence.
 ///
 /// ```text
 ///  0               1               2               3

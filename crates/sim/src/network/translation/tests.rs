@@ -23,7 +23,7 @@ fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
-/// One way takes so long.
+/// The delay of a way in one direction.
 const DELAY: Duration = Duration::from_millis(20);
 
 /// A packet that arrived, as its receiver sees it.

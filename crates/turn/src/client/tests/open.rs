@@ -121,7 +121,7 @@ fn a_channel_that_is_given_up_is_not_bound_again() {
     relay.serve(at(0), address(HOME), &mut client);
     client.remove_peer(address(PEER));
     assert_eq!(check_answer(&mut relay, at(1), &mut client, address(PEER)), 36 + 12);
-    // What the relay still sends through it is heard.
+    // The client hears packets that the relay still sends through it.
     assert_eq!(deliver(&mut relay, at(1), &mut client, address(PEER)), b"hello");
     let id = relay.allocation(&client);
     assert_eq!(run(&mut relay, &mut client, at(601_000)), []);
@@ -146,7 +146,7 @@ fn a_nat_hears_of_an_idle_client_every_15_s() {
     let mut client = relay.open_client(at(0), address(HOME));
     let expected: Vec<u64> = (1..=40).map(|i| 15_000 * i).collect();
     assert_eq!(spoken(&mut client, &mut relay, 600_000), expected);
-    // What is sent to peers does as well. A second after the last packet of a peer the relay is
+    // Packets to peers do as well. A second after the last packet of a peer the relay is
     // asked.
     for half in 1201..1320 {
         let now = at(500 * half);

@@ -51,7 +51,7 @@ fn a_ticket_moves_the_allocation_once() {
     let second = ticket_of(&moved).expect("another ticket");
     assert_ne!(first, second);
     assert_eq!(reached(&mut relay), address(THERE));
-    // The same request again, because its answer was lost.
+    // The request comes again, because its answer was lost.
     let again = show(&mut relay, "ann", "a secret", THERE, &first);
     assert_eq!(ticket_of(&again), Some(second.clone()));
     // Somebody who has seen the first ticket comes too late.
@@ -82,7 +82,7 @@ fn a_ticket_takes_no_place_of_another_allocation() {
     assert_eq!(code(&show(&mut relay, "ann", "a secret", THERE, &ticket)), 437);
     assert_eq!(code(&show(&mut relay, "ann", "a secret", "[2001:db8::9]:1", &ticket)), 400);
     assert_eq!(relay.server.allocations(), 2);
-    // One that has ended is gone.
+    // An allocation that has ended is gone.
     relay.timeout(at(600_000));
     assert_eq!(code(&show(&mut relay, "ann", "a secret", ELSEWHERE, &ticket)), 437);
 }

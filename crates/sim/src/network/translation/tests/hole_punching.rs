@@ -75,7 +75,7 @@ const OPENS: [&str; 9] = [
     "  x   x   -   -   -   -   -   -   -  ", // Pp
 ];
 
-/// One end of an attempt.
+/// An end of an attempt.
 struct Puncher {
     host: HostAddress,
     reflexive: SocketAddr,
