@@ -57,6 +57,18 @@ fn traced() -> Routes {
 }
 
 #[test]
+fn looks_come_soon_in_the_beginning_and_then_at_the_interval() {
+    let begin = Instant::now();
+    let looks = |interval: u64| -> Vec<u64> {
+        let mut looks = Looks::new(begin, Duration::from_secs(interval));
+        (0..120).filter(|s| looks.take_due(begin + Duration::from_secs(*s))).collect()
+    };
+    assert_eq!(looks(60), [0, 2, 6, 14, 30, 62]);
+    assert_eq!(looks(50), [0, 2, 6, 14, 30, 62, 112]);
+    assert_eq!(looks(1)[..4], [0, 1, 2, 3]);
+}
+
+#[test]
 fn every_leg_is_traced_when_it_is_due_and_only_new_ones_before() {
     let paths = [direct(P0), direct(P1), through(P2, RELAY, 6000)];
     let relays = [relay(RELAY, Some(6000)), relay(OTHER_RELAY, None)];
