@@ -26,7 +26,7 @@ pub use allow::{AllowError, AllowList};
 #[cfg(feature = "transfers")]
 pub use attempts::{Attempt, Attempts};
 #[cfg(feature = "transfers")]
-pub use code::{Code, CodeError, NoRandomness};
+pub use code::{Code, CodeError, NoRandomness, RelayCode, RelayCodeError};
 pub use erased::{Erased, Token};
 pub use fingerprint::{Fingerprint, FingerprintError};
 #[cfg(feature = "transfers")]
