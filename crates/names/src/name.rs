@@ -29,6 +29,9 @@ pub enum NameError {
     /// Without a letter.
     #[error("a name has at least one letter")]
     NoLetter,
+    /// A number and two words, as `7-cabana-anvil`: that is a code.
+    #[error("a number and two words with hyphens between are a code")]
+    Code,
     /// The name that every host has for itself.
     #[error("localhost is the name that every host has for itself")]
     Localhost,
@@ -59,11 +62,22 @@ impl FromStr for Name {
         if !text.bytes().any(|b| b.is_ascii_alphabetic()) {
             return Err(NameError::NoLetter);
         }
+        if is_like_a_code(text) {
+            return Err(NameError::Code);
+        }
         if text.eq_ignore_ascii_case("localhost") {
             return Err(NameError::Localhost);
         }
         Ok(Name(text.to_owned()))
     }
+}
+
+/// True for a number and two words.
+fn is_like_a_code(text: &str) -> bool {
+    let parts: Vec<&[u8]> = text.split('-').map(str::as_bytes).collect();
+    let [number, first, second] = parts[..] else { return false };
+    number.iter().all(u8::is_ascii_digit)
+        && [first, second].iter().all(|word| word.iter().all(u8::is_ascii_alphabetic))
 }
 
 impl fmt::Display for Name {
@@ -86,7 +100,8 @@ mod tests {
 
     #[test]
     fn a_name_is_one_word_that_can_be_shown() {
-        for text in ["laptop", "Laptop-2", "a", "4th_floor", &"a".repeat(40)] {
+        for text in ["laptop", "Laptop-2", "a", "4th_floor", "7-up-4", "up-up-up", &"a".repeat(40)]
+        {
             assert_eq!(text.parse::<Name>().unwrap().as_str(), text);
         }
         for (text, error) in [
@@ -101,6 +116,7 @@ mod tests {
             ("küche", NameError::Character),
             ("a\x1b[2J", NameError::Character),
             ("192", NameError::NoLetter),
+            ("7-cabana-anvil", NameError::Code),
             ("LocalHost", NameError::Localhost),
         ] {
             assert_eq!(text.parse::<Name>(), Err(error), "{text:?}");
