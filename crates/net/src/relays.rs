@@ -68,6 +68,10 @@ pub struct RelayStatus {
     pub relayed: Option<SocketAddr>,
     /// The relay lets in packets of all peers that its rules allow, known to us or not.
     pub is_open: bool,
+    /// The number under which others find `relayed` by `look_up_number`, while it is ours, if the
+    /// endpoint wants one and the relay gave it. It stays when the relay is restarted, unless
+    /// another one was given it meanwhile.
+    pub number: Option<u32>,
     /// The error, in words; `None` if there is none, or nothing is known yet.
     pub error: Option<String>,
     /// The route from it to each peer that it was asked for; `None` if it does not tell.
@@ -82,6 +86,7 @@ impl RelayStatus {
             address,
             relayed: None,
             is_open: false,
+            number: None,
             error: None,
             routes: BTreeMap::new(),
         }
@@ -164,6 +169,8 @@ pub(crate) enum ClientEvent {
         relayed: SocketAddr,
         /// It lets in every peer that its rules allow.
         is_open: bool,
+        /// The number under which others find it.
+        number: Option<u32>,
     },
     /// There is a way to this peer.
     PeerReady(SocketAddr),
@@ -178,9 +185,9 @@ pub(crate) enum ClientEvent {
 pub struct Relays {
     pub(crate) links: Vec<Link>,
     pub(crate) changes: Vec<RelayChange>,
-    /// The peers whose packets the relays are to let in.
+    /// The allocation that each relay is asked for.
     #[cfg(feature = "relay")]
-    pub(crate) access: manypath_turn::Access,
+    pub(crate) wanted: manypath_turn::ClientOptions,
     #[cfg(feature = "relay")]
     pub(crate) overlay: overlay::Overlay,
 }
@@ -197,6 +204,8 @@ pub(crate) struct Link {
     pub(crate) accepts: bool,
     /// It lets all of them in.
     pub(crate) is_open: bool,
+    /// The number under which others find the address.
+    pub(crate) number: Option<u32>,
     pub(crate) error: Option<String>,
     /// The routes from it, see [`RelayStatus::routes`].
     pub(crate) routes: BTreeMap<IpAddr, Option<Trace>>,
@@ -391,6 +400,7 @@ impl Relays {
         let status = |link: &Link| RelayStatus {
             relayed: link.client.relayed(),
             is_open: link.is_open && link.client.relayed().is_some(),
+            number: link.client.relayed().and(link.number),
             error: link.error.clone(),
             routes: link.routes.clone(),
             ..RelayStatus::new(link.relay.name.clone(), link.relay.address)
@@ -439,7 +449,7 @@ impl Link {
     fn note_events(&mut self, changes: &mut Vec<RelayChange>) {
         while let Some(event) = self.client.poll_event() {
             match event {
-                ClientEvent::Allocated { relayed, is_open } => {
+                ClientEvent::Allocated { relayed, is_open, number } => {
                     if let Some(old) = self.relayed.replace(relayed).filter(|&old| old != relayed) {
                         changes.push(if self.accepts {
                             RelayChange::Moved { from: old, to: relayed }
@@ -447,7 +457,7 @@ impl Link {
                             RelayChange::Gone(old)
                         });
                     }
-                    (self.error, self.is_open) = (None, is_open);
+                    (self.error, self.is_open, self.number) = (None, is_open, number);
                 }
                 ClientEvent::PeerReady(peer) => {
                     self.error = None;

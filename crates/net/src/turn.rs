@@ -7,7 +7,7 @@ use std::ops::Range;
 use manypath_proto::Instant;
 use manypath_turn::{
     Access, CHANNEL_HEADER, Client as Turn, ClientEvent as TurnEvent, ClientOptions, Received,
-    RelayRoute, RouteHop, SEND_HEADER_V4, SEND_HEADER_V6,
+    RelayRoute, RouteHop, SEND_HEADER_V4, SEND_HEADER_V6, WantedNumber,
 };
 
 use crate::address::unmapped;
@@ -26,7 +26,7 @@ impl Relays {
     /// it, or else from the first bound address of its family. Gives a note for each that cannot be
     /// asked, and for those that are named twice.
     pub fn new(now: Instant, relays: &[Relay], bound: &BoundAddresses) -> (Relays, Vec<String>) {
-        Relays::with_access(now, relays, bound, Access::Permitted)
+        Relays::wanting(now, relays, bound, ClientOptions::default())
     }
 
     /// Begins to ask for an endpoint that peers come to: each relay is asked for an address that
@@ -37,14 +37,27 @@ impl Relays {
         relays: &[Relay],
         bound: &BoundAddresses,
     ) -> (Relays, Vec<String>) {
-        Relays::with_access(now, relays, bound, Access::Open)
+        let access = Access::Open;
+        Relays::wanting(now, relays, bound, ClientOptions { access, ..ClientOptions::default() })
     }
 
-    fn with_access(
+    /// The same for an endpoint that others find by the numbers of its addresses: each relay is
+    /// asked for one. Relays of other programs give none.
+    pub fn numbered(
         now: Instant,
         relays: &[Relay],
         bound: &BoundAddresses,
-        access: Access,
+    ) -> (Relays, Vec<String>) {
+        let (access, number) = (Access::Open, WantedNumber::Any);
+        let wanted = ClientOptions { access, number, ..ClientOptions::default() };
+        Relays::wanting(now, relays, bound, wanted)
+    }
+
+    fn wanting(
+        now: Instant,
+        relays: &[Relay],
+        bound: &BoundAddresses,
+        wanted: ClientOptions,
     ) -> (Relays, Vec<String>) {
         let (mut links, mut notes) = (BTreeMap::new(), Vec::new());
         let mut order = Vec::new();
@@ -63,26 +76,32 @@ impl Relays {
                 continue;
             }
             let address = relay.address;
-            let link = Link::new(now, relay, local, access);
+            let link = Link::new(now, relay, local, wanted);
             order.push(address);
             links.insert(address, link);
         }
         let links = order.iter().filter_map(|address| links.remove(address)).collect();
-        (Relays { links, access, ..Relays::default() }, notes)
+        (Relays { links, wanted, ..Relays::default() }, notes)
     }
 }
 
 impl Link {
     /// Begins to ask a relay of the user for an address.
-    pub(crate) fn new(now: Instant, relay: Relay, local: SocketAddr, access: Access) -> Link {
-        let options = ClientOptions { v6: relay.address.is_ipv6(), access };
+    pub(crate) fn new(
+        now: Instant,
+        relay: Relay,
+        local: SocketAddr,
+        wanted: ClientOptions,
+    ) -> Link {
+        let options = ClientOptions { v6: relay.address.is_ipv6(), ..wanted };
         Link {
             client: Box::new(Turn::new(now, &relay.user, &relay.password, options)),
             relay,
             local,
             relayed: None,
-            accepts: access == Access::Open,
+            accepts: wanted.access == Access::Open,
             is_open: false,
+            number: None,
             error: None,
             routes: BTreeMap::new(),
             is_lost: false,
@@ -154,8 +173,8 @@ impl Client for Turn {
 
     fn poll_event(&mut self) -> Option<ClientEvent> {
         Some(match Turn::poll_event(self)? {
-            TurnEvent::Allocated { relayed, access } => {
-                ClientEvent::Allocated { relayed, is_open: access == Access::Open }
+            TurnEvent::Allocated { relayed, access, number } => {
+                ClientEvent::Allocated { relayed, is_open: access == Access::Open, number }
             }
             TurnEvent::PeerReady(peer) => ClientEvent::PeerReady(peer),
             TurnEvent::PeerRefused(peer, error) => {

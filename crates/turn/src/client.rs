@@ -56,6 +56,9 @@ pub enum ClientEvent {
         relayed: SocketAddr,
         /// The peers whose packets the relay lets in, which may be fewer than the client asked for.
         access: Access,
+        /// The number under which others find the address, from 1 to 999,999, if the client asked
+        /// for one and the relay gave it.
+        number: Option<u32>,
     },
     /// Packets go to this peer and come from it.
     PeerReady(SocketAddr),
@@ -77,6 +80,21 @@ pub struct ClientOptions {
     /// grant it, the client asks for a permission for the relay's own address: peers that use the
     /// same relay get through.
     pub access: Access,
+    /// The number that the client asks for, with [`Access::Open`] only.
+    pub number: WantedNumber,
+}
+
+/// The number that a client wants its allocation to have, under which everybody can [look
+/// up](crate::Lookup) its address. From then on the client wishes the number that it had last.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub enum WantedNumber {
+    /// None.
+    #[default]
+    None,
+    /// Any that is free.
+    Any,
+    /// This one, from 1 to 999,999, or another one if it is not free.
+    Wish(u32),
 }
 
 /// The kind of a datagram from the relay.
@@ -100,6 +118,8 @@ pub struct Client {
     family: AddressFamily,
     /// The access that the client wants.
     access: Access,
+    /// The number that the client wants; the last one that it had.
+    number: WantedNumber,
     keep: Keep,
     /// The ticket by which the relay lets the allocation follow us to another address (RFC 8016).
     ticket: Option<Vec<u8>>,
@@ -136,6 +156,7 @@ impl fmt::Debug for Client {
 struct Given {
     relayed: SocketAddr,
     access: Access,
+    number: Option<u32>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -160,6 +181,7 @@ impl Client {
             credentials: Credentials::new(user, password),
             family: if options.v6 { AddressFamily::IPV6 } else { AddressFamily::IPV4 },
             access: options.access,
+            number: options.number,
             keep: Keep::new(now),
             ticket: None,
             state: State::Allocating,

@@ -9,6 +9,9 @@
 //! An [open](Access::Open) allocation, which this adds to RFC 8656, lets in peers that its client
 //! has not named: a host that waits for others can be reached through a relay.
 //!
+//! Such an allocation may have a number, and everybody who knows the number can [look up](Lookup)
+//! the address.
+//!
 //! [`Client`] holds one allocation on one relay and a channel for each peer, and keeps both alive.
 //! [`Server`] is a relay for authorised users, with a limit for everything that they can ask for.
 //! Both speak to other implementations; what they support is UDP between all parties and the
@@ -19,14 +22,16 @@ mod bytes;
 mod client;
 mod credentials;
 mod header;
+mod lookup;
 mod mesh;
 mod message;
 mod reflexive;
 mod route;
 mod server;
 
-pub use client::{Client, ClientError, ClientEvent, ClientOptions, Received};
+pub use client::{Client, ClientError, ClientEvent, ClientOptions, Received, WantedNumber};
 pub use header::{Header, SEND_HEADER_V4, SEND_HEADER_V6};
+pub use lookup::{Lookup, LookupError};
 pub use mesh::{Listed, MeshRelay, MeshTransmit};
 pub use message::{Access, CHANNEL_HEADER, channel_header};
 pub use reflexive::{Question, Reflexive};

@@ -26,6 +26,12 @@ pub(crate) const UDP: u8 = 17;
 /// Others need not understand it.
 const OPEN: AttributeType = AttributeType::new(0xd1a3);
 
+/// RENDEZVOUS-NUMBER: the number of an open allocation, 4 bytes. Others need not understand it.
+const RENDEZVOUS_NUMBER: AttributeType = AttributeType::new(0xd1a4);
+
+/// The highest number that an allocation may have.
+pub(crate) const NUMBER_MAX: u32 = 999_999;
+
 /// MOBILITY-TICKET (RFC 8016 §4.1): empty in a request for an allocation that is to stay when the
 /// address of its client changes.
 pub(crate) const MOBILITY_TICKET: AttributeType = AttributeType::new(0x8030);
@@ -52,6 +58,17 @@ impl Access {
             add(message, &RawAttribute::new(OPEN, &[]));
         }
     }
+}
+
+/// The value of RENDEZVOUS-NUMBER, if the message has it with the right length.
+pub(crate) fn rendezvous_number(message: &Message<'_>) -> Option<u32> {
+    let attribute = message.raw_attribute(RENDEZVOUS_NUMBER)?;
+    <[u8; 4]>::try_from(&attribute.value[..]).ok().map(u32::from_be_bytes)
+}
+
+/// Adds RENDEZVOUS-NUMBER with this value to a message.
+pub(crate) fn add_rendezvous_number(message: &mut MessageWriteVec, number: u32) {
+    add(message, &RawAttribute::new(RENDEZVOUS_NUMBER, &number.to_be_bytes()));
 }
 
 /// The header of a ChannelData message with `len` bytes of payload. Over UDP nothing is padded

@@ -5,6 +5,7 @@ mod behaviour;
 mod limits;
 mod mobility;
 mod nonce;
+mod numbers;
 mod peers;
 mod requests;
 mod traces;
@@ -26,6 +27,7 @@ use turn_types::stun::prelude::*;
 use zeroize::Zeroize;
 
 use crate::RelayRoute;
+use crate::lookup::LOOKUP;
 use crate::mesh::{Mesh, MeshRelay, MeshTransmit, OVERLAY};
 use crate::message::{
     Access, CHANNEL_HEADER, add, canonical, channel_header, data, long_term_key, read_channel,
@@ -37,6 +39,7 @@ pub use limits::Limits;
 use limits::{Bucket, Crowd, Rates};
 use mobility::Tickets;
 use nonce::Nonces;
+use numbers::{LOOKUPS, Numbers};
 pub use peers::{PeerRules, may_lead_to};
 pub use traces::TraceWanted;
 use traces::Traces;
@@ -195,6 +198,8 @@ pub struct Server {
     total: Bucket,
     strangers: Crowd,
     guesses: Crowd,
+    lookups: Crowd,
+    numbers: Numbers,
     traces: Traces,
     /// Other relays, which the first user may use too.
     mesh: Mesh,
@@ -241,6 +246,8 @@ impl Server {
             total: Bucket::new(now, limits.total_bytes_per_s),
             strangers: Crowd::new(now, config.secret, STRANGERS),
             guesses: Crowd::new(now, config.secret, GUESSES),
+            lookups: Crowd::new(now, config.secret, LOOKUPS),
+            numbers: Numbers::new(config.secret),
             traces: Traces::default(),
             mesh,
             mesh_has_changed: false,
@@ -273,6 +280,7 @@ impl Server {
             (MessageClass::Request, BINDING) => {
                 self.on_binding(now, client, &message, At::Main, sockets.spoken_to())
             }
+            (MessageClass::Request, LOOKUP) => self.on_lookup(now, client, &message),
             (MessageClass::Request, _) => self.on_request(now, client, &message, sockets),
             (MessageClass::Success | MessageClass::Error, OVERLAY) => {
                 self.on_relay(now, client, &message);
@@ -405,6 +413,7 @@ impl Server {
     fn remove(&mut self, client: SocketAddr, sockets: &mut dyn Sockets) {
         if let Some(allocation) = self.allocations.remove(&client) {
             self.by_id.remove(&allocation.id);
+            allocation.number.into_iter().for_each(|number| self.numbers.free(number));
             self.ends.retain(|&(_, c)| c != client);
             self.accounts[allocation.account].allocations -= 1;
             sockets.close(allocation.id);

@@ -146,7 +146,7 @@ impl Relays {
             && let Some(Candidate { relay, local, led_by }) = self.candidate(now)
         {
             let mut link =
-                Link { led_by: Some(led_by), ..Link::new(now, relay, local, self.access) };
+                Link { led_by: Some(led_by), ..Link::new(now, relay, local, self.wanted) };
             link.client.follow_relays();
             // The others keep their numbers.
             let index = self.links.iter().position(|link| link.is_left);

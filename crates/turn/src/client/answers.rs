@@ -12,11 +12,11 @@ use turn_types::stun::prelude::*;
 use super::request::Request;
 use super::{
     Client, ClientError, ClientEvent, Given, REFRESH_BEFORE, RETRY_FIRST, RETRY_MAX, State,
-    TRACE_ASKED_MAX, TRACE_PAUSE,
+    TRACE_ASKED_MAX, TRACE_PAUSE, WantedNumber,
 };
 use crate::RelayRoute;
 use crate::mesh::listed;
-use crate::message::{Access, MOBILITY_TICKET, canonical};
+use crate::message::{Access, MOBILITY_TICKET, NUMBER_MAX, canonical, rendezvous_number};
 
 /// The longest ticket that is kept, in bytes.
 const TICKET_MAX: usize = 512;
@@ -60,7 +60,8 @@ impl Client {
                 let relayed = canonical(relayed.addr(message.transaction_id()));
                 self.ticket = ticket(message);
                 self.overlay.begin(now);
-                let given = Given { relayed, access: Access::of(message) };
+                let number = self.number_given(message);
+                let given = Given { relayed, access: Access::of(message), number };
                 self.allocated(now, given, refresh_at);
             }
             Request::Move => {
@@ -86,15 +87,25 @@ impl Client {
         }
     }
 
+    /// The number in an answer. The next request wishes it, as after a restart of the relay.
+    fn number_given(&mut self, answer: &Message<'_>) -> Option<u32> {
+        if self.number == WantedNumber::None {
+            return None;
+        }
+        let number = rendezvous_number(answer).filter(|n| (1..=NUMBER_MAX).contains(n))?;
+        self.number = WantedNumber::Wish(number);
+        Some(number)
+    }
+
     /// The relay knows us here.
     fn allocated(&mut self, now: Instant, given: Given, refresh_at: Instant) {
         self.state = State::Allocated { given, refresh_at };
         self.retry = RETRY_FIRST;
-        let Given { relayed, access } = given;
+        let Given { relayed, access, number } = given;
         if self.access == Access::Open && access == Access::Permitted {
             self.keep.need_permission(now);
         }
-        self.events.push_back(ClientEvent::Allocated { relayed, access });
+        self.events.push_back(ClientEvent::Allocated { relayed, access, number });
         let channels: Vec<_> = self.channels.iter().collect();
         channels.into_iter().for_each(|c| self.start(now, Request::Bind(c)));
     }

@@ -11,10 +11,10 @@ use turn_types::stun::attribute::RawAttribute;
 use turn_types::stun::message::{Message, MessageWriteVec};
 use turn_types::stun::prelude::*;
 
-use super::Client;
 use super::channels::Channel;
+use super::{Client, WantedNumber};
 use crate::mesh::OVERLAY;
-use crate::message::{Access, MOBILITY_TICKET, UDP, add};
+use crate::message::{Access, MOBILITY_TICKET, UDP, add, add_rendezvous_number};
 use crate::route::TRACE;
 
 /// A request to the relay.
@@ -57,6 +57,7 @@ impl Request {
                 client.access.add_to(&mut message);
                 if client.access == Access::Open {
                     add(&mut message, &RawAttribute::new(MOBILITY_TICKET, &[]));
+                    client.number.add_to(&mut message);
                 }
             }
             Request::Refresh | Request::Overlay => {}
@@ -74,5 +75,16 @@ impl Request {
             }
         }
         message
+    }
+}
+
+impl WantedNumber {
+    /// Asks for it in an Allocate request.
+    fn add_to(self, message: &mut MessageWriteVec) {
+        match self {
+            WantedNumber::None => {}
+            WantedNumber::Any => add_rendezvous_number(message, 0),
+            WantedNumber::Wish(number) => add_rendezvous_number(message, number),
+        }
     }
 }

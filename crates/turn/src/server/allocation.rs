@@ -25,6 +25,8 @@ pub(super) struct Allocation {
     pub(super) relayed: SocketAddr,
     pub(super) access: Access,
     pub(super) ends: Instant,
+    /// The number under which others find it.
+    pub(super) number: Option<u32>,
     /// How often it has followed its client to another address; `None` if it stays.
     pub(super) moves: Option<u64>,
     /// The request that made it, whose repetition gets the same answer.
@@ -65,6 +67,7 @@ impl Allocation {
             relayed,
             access,
             ends,
+            number: None,
             moves: None,
             made_by,
             permissions,

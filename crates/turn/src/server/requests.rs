@@ -20,7 +20,10 @@ use super::allocation::NotGiven;
 use super::traces::Asked;
 use super::{Allocation, AllocationId, Reply, Server, Sockets, Wanted, granted};
 use crate::mesh::{OVERLAY, is_of_relay};
-use crate::message::{Access, CHANNELS, MOBILITY_TICKET, UDP, add, canonical, error_answer, sign};
+use crate::message::{
+    Access, CHANNELS, MOBILITY_TICKET, UDP, add, add_rendezvous_number, canonical, error_answer,
+    sign,
+};
 use crate::route::TRACE;
 
 /// The attributes that are understood, of those that must be (RFC 8489 §5).
@@ -203,18 +206,19 @@ impl Server {
         let lifetime =
             granted(asked, &self.limits).max(self.limits.lifetime_max.min(super::DEFAULT));
         self.next_id += 1;
-        let number = AllocationId(self.next_id);
-        let relayed = sockets.open(number, wanted).map_err(|e| match e.kind() {
+        let made = AllocationId(self.next_id);
+        let relayed = sockets.open(made, wanted).map_err(|e| match e.kind() {
             std::io::ErrorKind::Unsupported => ErrorCode::ADDRESS_FAMILY_NOT_SUPPORTED,
             _ => ErrorCode::INSUFFICIENT_CAPACITY,
         })?;
         let ends = now + lifetime;
         let access = if self.grants_open { Access::of(message) } else { Access::Permitted };
-        let mut allocation = Allocation::new(number, account, relayed, access, ends, id);
+        let mut allocation = Allocation::new(made, account, relayed, access, ends, id);
         allocation.moves = message.has_attribute(MOBILITY_TICKET).then_some(0);
+        allocation.number = self.give_number(made, access, message);
         let answer = self.allocated(message, client, &allocation, lifetime.as_secs());
         self.allocations.insert(client, allocation);
-        self.by_id.insert(number, client);
+        self.by_id.insert(made, client);
         self.ends.insert((ends, client));
         self.accounts[account].allocations += 1;
         self.stats.allocated += 1;
@@ -385,6 +389,9 @@ impl Server {
         add(&mut answer, &Lifetime::new(u32::try_from(seconds).unwrap_or(u32::MAX)));
         add(&mut answer, &XorMappedAddress::new(client, id));
         allocation.access.add_to(&mut answer);
+        if let Some(number) = allocation.number {
+            add_rendezvous_number(&mut answer, number);
+        }
         self.add_ticket(allocation, &mut answer);
         answer
     }

@@ -65,7 +65,7 @@ fn an_allocation_follows_a_client_that_knows_of_its_new_address() {
         world.client.restart(now);
         assert_eq!(world.client.relayed(), None, "not before the relay knows");
         let events = world.run(now);
-        let stays = ClientEvent::Allocated { relayed, access: Access::Open };
+        let stays = ClientEvent::Allocated { relayed, access: Access::Open, number: None };
         assert_eq!(events, [stays], "and nobody needs to hear more");
         assert!(world.is_reached(now, address(PEER)), "by its channel");
         assert!(world.is_reached(now, address(STRANGER)));
@@ -82,7 +82,7 @@ fn a_nat_that_gives_another_port_is_noticed_while_packets_come_and_while_none_do
     world.home = address(HOMES[1]);
     assert!(!world.is_reached(at(600), address(PEER)));
     // A second without a packet, after packets came.
-    let stays = [ClientEvent::Allocated { relayed, access: Access::Open }];
+    let stays = [ClientEvent::Allocated { relayed, access: Access::Open, number: None }];
     assert_eq!(world.run(at(1500)), stays);
     assert!(world.is_reached(at(1501), address(PEER)));
     world.run(at(10_000));
@@ -108,7 +108,7 @@ fn a_lost_answer_is_repeated() {
     let signed = world.client.poll_transmit().unwrap();
     assert!(matches!(world.relay.handle(at(1000), world.home, &signed), Reply::Answer(_)));
     let events = world.run(at(2000));
-    assert_eq!(events, [ClientEvent::Allocated { relayed, access: Access::Open }]);
+    assert_eq!(events, [ClientEvent::Allocated { relayed, access: Access::Open, number: None }]);
     assert!(world.is_reached(at(2000), address(PEER)));
     // The new ticket is the one that counts.
     world.home = address(HOMES[2]);
@@ -130,7 +130,7 @@ fn a_relay_that_was_started_again_does_not_know_the_ticket() {
     let events = world.run(at(1000));
     let [
         ClientEvent::Failed(ClientError::Mismatch),
-        ClientEvent::Allocated { relayed, access: Access::Open },
+        ClientEvent::Allocated { relayed, access: Access::Open, number: None },
     ] = events[..]
     else {
         panic!("{events:?}")

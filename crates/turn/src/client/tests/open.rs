@@ -170,7 +170,7 @@ fn an_idle_client_notices_that_the_relay_was_started_anew() {
     let events = run(&mut relay, &mut client, at(15_000));
     let [
         ClientEvent::Failed(ClientError::Mismatch),
-        ClientEvent::Allocated { relayed, access: Access::Open },
+        ClientEvent::Allocated { relayed, access: Access::Open, number: None },
     ] = events[..]
     else {
         panic!("{events:?}")
@@ -193,7 +193,8 @@ fn without_an_open_allocation_users_of_the_same_relay_get_through() {
     let options = ClientOptions { access: Access::Open, ..ClientOptions::default() };
     let mut client = Client::new(at(0), "ann", "a secret", options);
     let events = relay.serve(at(0), address(HOME), &mut client);
-    let [ClientEvent::Allocated { relayed, access: Access::Permitted }] = events[..] else {
+    let [ClientEvent::Allocated { relayed, access: Access::Permitted, number: None }] = events[..]
+    else {
         panic!("{events:?}")
     };
     assert_eq!(run(&mut relay, &mut client, at(1)), [], "the permission is no event");
