@@ -108,7 +108,11 @@ impl Endpoint {
         let notes = sockets.notes().iter().cloned();
         #[cfg(feature = "relay")]
         let (relays, notes) = {
-            let open = if options.accept { Relays::accepting } else { Relays::new };
+            let open = match (options.accept, options.relay_numbers) {
+                (true, true) => Relays::numbered,
+                (true, false) => Relays::accepting,
+                (false, _) => Relays::new,
+            };
             let (mut relays, more) = open(clock.now(), &options.relays, &bound);
             if options.relay_peers {
                 relays.follow_overlay(&bound);

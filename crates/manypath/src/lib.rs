@@ -200,7 +200,7 @@ pub use manypath_net::{
     is_link_local_v6, pair, preferred_source, reachable, unmapped,
 };
 #[cfg(feature = "relay")]
-pub use manypath_net::{Relay, RelayStatus};
+pub use manypath_net::{LookupError, Relay, RelayStatus, look_up_number};
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, ElectReason, Event, Instant, Message, MtuReason,
     PathId, PathRank, PathState, PathStats, Payload, PeerIdentity, RankError, RestoreReason, Rng,

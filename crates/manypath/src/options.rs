@@ -50,6 +50,12 @@ pub struct EndpointOptions {
     /// is left.
     #[cfg(feature = "relay")]
     pub relay_peers: bool,
+    /// Asks each relay for a number, under which others find this endpoint at the relay
+    /// ([`look_up_number`](crate::look_up_number)), if it [accepts](Self::accept):
+    /// [`RelayStatus::number`](crate::RelayStatus::number). A number is short, so that a person can
+    /// tell it to another one, and no secret.
+    #[cfg(feature = "relay")]
+    pub relay_numbers: bool,
     /// Looks for direct paths to peers that a relay connects this endpoint with: those that come
     /// through its own `relays`, if it accepts, and those with [relayed
     /// addresses](ConnectTarget::relayed). Peers learn the addresses of this host. Paths through
@@ -100,6 +106,8 @@ impl EndpointOptions {
             relays: Vec::new(),
             #[cfg(feature = "relay")]
             relay_peers: true,
+            #[cfg(feature = "relay")]
+            relay_numbers: false,
             #[cfg(feature = "relay")]
             direct_paths: true,
             follow_network: true,

@@ -30,6 +30,8 @@ mod gateway;
 mod interfaces;
 #[cfg(feature = "measure")]
 mod ipid;
+#[cfg(feature = "relay")]
+mod lookup;
 mod metered;
 mod pairing;
 #[cfg(feature = "port-mapping")]
@@ -65,6 +67,8 @@ pub use gateway::gateway_of;
 pub use interfaces::{
     InterfaceAddress, addresses_of, interface_names, interfaces, preferred_source,
 };
+#[cfg(feature = "relay")]
+pub use lookup::{LookupError, look_up_number};
 #[cfg(feature = "relay")]
 pub use manypath_turn::{Limits, MeshRelay, PeerRules, Reflexive, ServerConfig, ServerStats, User};
 pub use metered::metered_interfaces;
