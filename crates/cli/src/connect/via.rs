@@ -269,23 +269,35 @@ impl RelayWatch {
                 if now == known {
                     return;
                 }
-                let is_gone = |old: &&RelayStatus| now.iter().all(|r| r.address != old.address);
-                for old in known.iter().filter(is_gone) {
-                    screen.line(&format!("relay {}: left; it does not answer", old.name));
-                }
-                for relay in now.iter().filter(|relay| !known.contains(relay)) {
-                    match (&relay.error, relay.relayed) {
-                        (Some(error), _) => screen.line(&format!("relay {}: {error}", relay.name)),
-                        (None, Some(relayed)) => {
-                            screen.line(&format!("relay {}: allocated {relayed}", relay.name));
-                        }
-                        (None, None) => {}
-                    }
-                }
+                news(&known, &now).iter().for_each(|line| screen.line(line));
                 known = now;
             }
         }))
     }
+}
+
+/// The lines for the relays that were left, and for those whose address or error is new. Other
+/// changes, such as routes that a relay has traced, are not said.
+fn news(known: &[RelayStatus], now: &[RelayStatus]) -> Vec<String> {
+    let is_gone = |old: &&RelayStatus| now.iter().all(|relay| relay.address != old.address);
+    let left = known.iter().filter(is_gone);
+    let left = left.map(|old| format!("relay {}: left; it does not answer", old.name));
+    let is_new = |relay: &&RelayStatus| {
+        let is_alike = |old: &RelayStatus| {
+            let told = (old.address, old.relayed, &old.error);
+            told == (relay.address, relay.relayed, &relay.error)
+        };
+        !known.iter().any(is_alike)
+    };
+    let new = now.iter().filter(is_new).filter_map(|relay| {
+        let name = &relay.name;
+        match (&relay.error, relay.relayed) {
+            (Some(error), _) => Some(format!("relay {name}: {error}")),
+            (None, Some(relayed)) => Some(format!("relay {name}: allocated {relayed}")),
+            (None, None) => None,
+        }
+    });
+    left.chain(new).collect()
 }
 
 impl Drop for RelayWatch {

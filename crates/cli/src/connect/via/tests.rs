@@ -111,3 +111,19 @@ fn the_environment_names_relays_unless_the_command_line_does() {
         assert!(none.is_empty(), "{none:?}");
     }
 }
+
+#[test]
+fn an_address_is_said_once_and_routes_are_not() {
+    let mut relay = RelayStatus::new("r:3478".into(), "192.0.2.1:3478".parse().unwrap());
+    let unknown = [relay.clone()];
+    assert!(news(&[], &unknown).is_empty());
+    relay.relayed = Some("192.0.2.1:50001".parse().unwrap());
+    let given = [relay.clone()];
+    assert_eq!(news(&unknown, &given), ["relay r:3478: allocated 192.0.2.1:50001"]);
+    relay.routes.insert([192, 0, 2, 9].into(), None);
+    let traced = [relay.clone()];
+    assert!(news(&given, &traced).is_empty());
+    relay.error = Some("no answer".to_owned());
+    assert_eq!(news(&traced, &[relay]), ["relay r:3478: no answer"]);
+    assert_eq!(news(&traced, &[]), ["relay r:3478: left; it does not answer"]);
+}
