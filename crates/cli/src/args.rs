@@ -38,7 +38,7 @@ use lab::LabCommand;
 #[cfg(unix)]
 pub(crate) use live::TopArgs;
 pub(crate) use live::{LiveArgs, MetricsArgs};
-pub(crate) use names::{CodeArgs, NameArgs, NamesArgs, QrArgs};
+pub(crate) use names::{CodeArgs, NameArgs, NamesArgs, QrArgs, ShowCodeArgs};
 #[cfg(unix)]
 pub(crate) use path::{PathCommand, PathListArgs, PathSetArgs};
 pub(crate) use proxy::{ProxyCommand, ProxyConnectArgs, ProxyListenArgs};
@@ -90,14 +90,16 @@ pub(crate) enum Command {
     /// Sends files and directories to a receiver
     ///
     /// Every packet is encrypted and authenticated. A ticket names the receiver's key, and no other
-    /// receiver is accepted; to a NAME or HOST both ends prove the code or token without showing
-    /// it. A NAME is looked for in the local network (`recv --name`). If one file cannot be read,
+    /// receiver is accepted; to a CODE, NAME or HOST both ends prove the code or token without
+    /// showing it. A CODE (`recv --code`) is looked up at a relay, a NAME in the local network
+    /// (`recv --name`). If one file cannot be read,
     /// nothing is sent. The receiver verifies the SHA-256 of every file before it gets its name.
     /// Symbolic links inside directories are omitted, and hidden files unless the receiver takes
     /// them. Standard input (-) is sent until its end.
     #[command(after_help = "Examples:
   manypath send holiday.mp4 manypath2:ae...       (the ticket that recv printed)
   manypath send holiday.mp4 laptop                (asks for the code that `recv --name laptop` shows)
+  manypath send holiday.mp4 7-cabana-anvil@relay.example   (the code that `recv --code` shows)
   manypath send photos/ notes.txt manypath2:ae...
   tar c photos | manypath send - manypath2:ae...  (there: manypath recv --stdout | tar x)
   pg_dump db | manypath send --as db.sql - manypath2:ae...
@@ -122,6 +124,7 @@ pub(crate) enum Command {
   manypath recv --name laptop                     (for `send FILE laptop` in the local network)
   manypath recv --qr                              (the ticket as a QR code, too)
   manypath recv --via turn:ann:PASSWORD@relay.example      (behind a NAT, or in another private network)
+  manypath recv --code --via turn:ann:PASSWORD@relay.example   (a code instead of the ticket)
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
   manypath recv --stdout | tar x                  (there: tar c DIR | manypath send - TICKET)
   manypath recv --identity recv.key --allow senders
@@ -423,6 +426,9 @@ pub(crate) struct RecvArgs {
     /// Its name in the local network.
     #[command(flatten)]
     pub name: NameArgs,
+    /// A code in place of its ticket.
+    #[command(flatten)]
+    pub code: ShowCodeArgs,
     /// Its ticket as a QR code.
     #[command(flatten)]
     pub qr: QrArgs,

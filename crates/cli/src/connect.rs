@@ -10,6 +10,7 @@ pub(crate) mod link_local;
 pub(crate) mod near;
 pub(crate) mod reach;
 pub(crate) mod relayed;
+pub(crate) mod rendezvous;
 pub(crate) mod secret;
 pub(crate) mod security;
 pub(crate) mod strangers;

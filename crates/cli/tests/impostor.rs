@@ -6,7 +6,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -146,6 +146,43 @@ fn a_sender_gives_an_impostor_one_guess() {
             let says = ["did not prove", "does not know", "does not accept"];
             assert!(says.iter().any(|text| err.contains(text)), "{ending:?}: {err}");
         }
+    }
+}
+
+/// A relay that leads everybody who asks for a number to `impostor`, an IPv4 address.
+fn hostile_relay(impostor: SocketAddr) -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let SocketAddr::V4(to) = impostor else { panic!("IPv4") };
+    thread::spawn(move || {
+        let mut question = [0; 2048];
+        // Until the test process ends.
+        while let Ok((len, from)) = socket.recv_from(&mut question) {
+            assert!(len >= 20 && len < 60, "it sees a number and nothing else");
+            // RFC 8489 §5: a success of the same method; §14.2: an address, with the cookie on it.
+            let cookie = [0x21, 0x12, 0xa4, 0x42];
+            let mut answer = question[..20].to_vec();
+            answer[0] |= 1;
+            answer[2..4].copy_from_slice(&[0, 12]);
+            answer.extend([0, 0x16, 0, 8, 0, 1]);
+            answer.extend(to.port().to_be_bytes().iter().zip(cookie).map(|(byte, c)| byte ^ c));
+            answer.extend(to.ip().octets().iter().zip(cookie).map(|(byte, c)| byte ^ c));
+            socket.send_to(&answer, from).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_hostile_relay_that_leads_to_an_impostor_gets_one_guess_at_the_words() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("x");
+    std::fs::write(&file, "x").unwrap();
+    for ending in [Ending::Abort("busy: other transfers"), Ending::Proof, Ending::Welcome] {
+        let impostor = Impostor::start(0, ending);
+        let relay = hostile_relay(([127, 0, 0, 1], impostor.port).into());
+        let (code, _, err) = send(&[&file], &format!("7-cabana-anvil@{relay}"), &[]);
+        assert_eq!((code, impostor.guesses()), (5, 1), "{ending:?}: {err}");
     }
 }
 

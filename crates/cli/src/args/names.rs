@@ -26,10 +26,22 @@ pub(crate) struct QrArgs {
     pub qr: bool,
 }
 
+/// A code for senders everywhere.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ShowCodeArgs {
+    /// Prints a short code that stands for the ticket, such as 7-cabana-anvil; needs a relay
+    ///
+    /// The number says where the receiver is: the relay knows it. The words are the secret, which
+    /// the relay does not learn. The sender types `manypath send FILE... CODE@RELAY`, or CODE alone
+    /// where MANYPATH_RELAY names the relay. docs/relays.md has more.
+    #[arg(long, conflicts_with_all = ["insecure", "cert", "token", "token_file"])]
+    pub code: bool,
+}
+
 /// The code of a receiver.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct CodeArgs {
-    /// The code that `recv --name` shows. Other users of this host can see it here
+    /// The code that the receiver DEST shows. Other users of this host can see it here
     ///
     /// Without --code it is taken from the environment variable MANYPATH_CODE, or asked for at the
     /// terminal.

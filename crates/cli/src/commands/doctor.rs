@@ -63,7 +63,7 @@ async fn options(args: &DoctorArgs, screen: &Screen) -> Result<Options> {
     let checks: Vec<&'static dyn Check> =
         args.only.iter().map(|name| named(name)).collect::<Result<_>>()?;
     let remotes = match &args.dest {
-        Some(dest) => Destination::parse(dest)?.resolve().await?.told(screen),
+        Some(dest) => Destination::parse(dest)?.without_code()?.resolve().await?.told(screen),
         None => Vec::new(),
     };
     if remotes.iter().any(|remote| manypath::is_link_local_v6(remote.ip())) {

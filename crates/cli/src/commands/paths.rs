@@ -28,7 +28,7 @@ pub(crate) async fn run(args: PathsArgs) -> Result<()> {
         return Err(Failure::usage("--probes: not from 1 to 1000"));
     }
     let screen = Screen::new(&args.report);
-    let dest = Destination::parse(&args.dest)?;
+    let dest = Destination::parse(&args.dest)?.without_code()?;
     dest.warn_of_file(&args.dest, &screen);
     via::warn_of_files(&args.via.via, &screen);
     let remotes = transport::places(&dest.target(dest.resolve().await?.told(&screen)));

@@ -62,6 +62,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let preset = config.preset;
     let security = serving.security.clone();
     let relays = relayed::relays(&args.via.via, &screen).await?;
+    check_code(&args, chosen, &relays)?;
     let endpoint = open(config, &args, relays, security, &screen)?;
     let addresses = transport::reachable(&endpoint);
     let port = endpoint.udp_port();
@@ -71,7 +72,11 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     }
     uplinks::say_left_out(&args.listen.listen, &screen);
     let relayed = RelayedPlaces::wait(&endpoint, &screen).await;
-    let _relayed_watch = relayed.watch(&endpoint, &screen);
+    let shown = match &code {
+        Some(code) if args.code.code => Some(relayed.code(code.clone())?),
+        _ => None,
+    };
+    let _relayed_watch = relayed.watch(&endpoint, shown.clone(), &screen);
     let proof = if code.is_some() { Proof::Code } else { Proof::Token };
     let announced = Announced::start(args.name.name.as_ref(), &serving, proof, &endpoint, &screen)?;
     let announcement = Announcement {
@@ -84,6 +89,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
         relayed,
         token,
         code: code.as_ref(),
+        shown,
     };
     signals::listen();
     let waiting = announcement.say()?;
@@ -123,7 +129,8 @@ fn open(
     screen: &Screen,
 ) -> Result<Endpoint> {
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
-    let listening = Listening { bind: &args.listen.listen, port, relays };
+    let relay_numbers = args.code.code;
+    let listening = Listening { bind: &args.listen.listen, port, relays, relay_numbers };
     if args.listen.port.is_some() {
         return transport::open(config, listening, security);
     }
@@ -145,8 +152,31 @@ fn source(args: &RecvArgs) -> Option<Source<'_>> {
     Source::new(args.token.as_ref(), args.token_file.as_deref())
 }
 
-/// The code of a receiver with a name. A token that its user chose takes its place.
+/// Fails if there is to be a code that no sender could use.
+fn check_code(args: &RecvArgs, chosen: bool, relays: &[Relay]) -> Result<()> {
+    if !args.code.code {
+        return Ok(());
+    }
+    if chosen {
+        return Err(Failure::usage("a code takes the place of a token of your own")
+            .hint("unset MANYPATH_TOKEN, or leave out --code"));
+    }
+    if relays.is_empty() {
+        return Err(Failure::usage("a code needs a relay, which tells senders where this host is")
+            .hint(
+                "name one with --via turn:USER:PASSWORD@HOST or in MANYPATH_RELAY; in one network, \
+                 --name does without",
+            ));
+    }
+    Ok(())
+}
+
+/// The code of a receiver that shows one. A token that its user chose takes the place of the code
+/// of a name.
 fn code(args: &RecvArgs, serving: &Serving, chosen: bool) -> Result<Option<Code>> {
+    if args.code.code {
+        return Code::random_words().map(Some).map_err(|e| Failure::failed(e.to_string()));
+    }
     if args.name.name.is_none() || chosen || serving.key().is_none() {
         return Ok(None);
     }

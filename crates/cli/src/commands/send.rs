@@ -20,6 +20,7 @@ use crate::args::{ReportArgs, SendArgs};
 use crate::commands::names;
 use crate::connect::dest::Destination;
 use crate::connect::near::{Followed, Near, NearEnd};
+use crate::connect::rendezvous;
 use crate::connect::secret::Sources;
 use crate::connect::via;
 use crate::failure::{Failure, Result};
@@ -55,6 +56,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let plan = Plan::new(&sources(&args.words.files), args.name.as_deref()).map_err(no_plan)?;
     let screen = Screen::new(&args.report);
     let dest = look_up(dest, &args, &screen).await?;
+    let dest = rendezvous::meet(dest, &args.via.via, &args.bind.bind, &screen).await?;
     let mut views = Views::start(&args.live, "send", &screen).await?;
     for path in plan.skipped() {
         screen.line(&format!("omitted, neither file nor directory: {}", shown(path)));

@@ -179,7 +179,8 @@ mod tests {
         let shown = config_json(&settings::config(&args).unwrap());
         let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".parse().unwrap()]);
         let endpoint = if accept {
-            let listening = Listening { bind: &loopback, port: 0, relays: Vec::new() };
+            let listening =
+                Listening { bind: &loopback, port: 0, relays: Vec::new(), relay_numbers: false };
             transport::open(config, listening, Security::Plain).unwrap()
         } else {
             let screen = Screen::new(&ReportArgs { json: false, quiet: true, verbose: 0 });

@@ -1,4 +1,4 @@
-//! Where `send` gets the code from that `recv --name` shows.
+//! Where `send` gets the code from that a receiver shows.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
@@ -15,6 +15,8 @@ const LINE_MAX: u64 = 100;
 /// A place where a code is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source<'a> {
+    /// DEST is the code.
+    Dest(Code),
     /// `--code`.
     CommandLine(&'a Erased<String>),
     /// The environment variable.
@@ -36,6 +38,7 @@ impl<'a> Source<'a> {
     /// The code, of the receiver with this name in questions.
     pub(crate) fn read(self, receiver: &str) -> Result<Code> {
         let (name, text) = match self {
+            Source::Dest(code) => return Ok(code),
             Source::CommandLine(text) => ("--code", text.clone()),
             Source::Variable(text) => (VARIABLE, text),
             Source::Prompt => return ask(receiver),
@@ -88,7 +91,8 @@ mod tests {
     fn what_is_no_code_is_said_with_its_place() {
         for (source, place) in [
             (Source::CommandLine(&"123".into()), "--code: a code has nine digits"),
-            (Source::Variable("correct horse".into()), "MANYPATH_CODE: a code has nine"),
+            (Source::Variable("correct".into()), "MANYPATH_CODE: a code has nine"),
+            (Source::Variable("cabana-anvill".into()), "MANYPATH_CODE: no code has the word"),
         ] {
             let failure = source.read("laptop").unwrap_err();
             assert_eq!(failure.exit, Exit::Usage);

@@ -1,20 +1,20 @@
-//! DEST on the command line: a ticket, a name in the local network, or hosts with ports.
+//! DEST on the command line: a ticket, a code, a name in the local network, or hosts with ports.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use crate::args::DEFAULT_PORT;
+use crate::args::{DEFAULT_PORT, TURN_PORT};
 use crate::connect::exposed::Secret;
 use crate::connect::found::Found;
 use crate::connect::link_local::OTHER_ADDRESS;
 use crate::connect::via::lines;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
-use manypath::{ConnectTarget, is_link_local_v6, unmapped};
+use manypath::{ConnectTarget, RelayedAddress, is_link_local_v6, unmapped};
 use manypath_files::ticket::{PREFIX, Ticket, TicketError, TrustMismatch};
 use manypath_names::Proof;
 use manypath_transfer::target_of;
-use manypath_trust::{Erased, Fingerprint};
+use manypath_trust::{Code, Erased, Fingerprint, RelayCode, RelayCodeError};
 
 /// As many transport addresses of the peer as are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -33,6 +33,10 @@ pub(crate) enum Destination {
     Word(String),
     /// A receiver that was found in the local network.
     Local(Local),
+    /// A code, whose receiver a relay knows.
+    Code(CodeAt),
+    /// The receiver of a code, where a relay said that it is.
+    Met(Met),
 }
 
 /// A receiver that was found in the local network. Nothing of this is proved: a code or token must
@@ -49,6 +53,23 @@ pub(crate) struct Local {
     pub(crate) proof: Proof,
 }
 
+/// A code, and the relay that knows its receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CodeAt {
+    pub(crate) code: RelayCode,
+    /// The relay's name and port, if they are written behind the code.
+    pub(crate) relay: Option<(String, u16)>,
+}
+
+/// The receiver of a code. Nothing is proved yet: the words of the code must show that it is the
+/// right one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Met {
+    pub(crate) code: Code,
+    /// The relay, and the address where it lets everybody in.
+    pub(crate) relayed: RelayedAddress,
+}
+
 impl Destination {
     /// Reads DEST, or the file that `@FILE` names; anything that looks like a ticket must be one.
     pub(crate) fn parse(text: &str) -> Result<Destination> {
@@ -63,6 +84,9 @@ impl Destination {
         if Ticket::looks_like(text) {
             return Ticket::parse(text).map(Destination::Ticket).map_err(unreadable);
         }
+        if let Some(code) = code_at(text)? {
+            return Ok(Destination::Code(code));
+        }
         // An address, or a host that has a domain or a port, is no name.
         if !text.contains([',', ':', '.', '[']) {
             let (host, _) = host_port(text)?;
@@ -76,7 +100,14 @@ impl Destination {
     pub(crate) fn key(&self, insecure: bool) -> Result<Option<Fingerprint>> {
         match self {
             Destination::Ticket(ticket) => ticket.key(insecure).map_err(mismatch),
-            Destination::Hosts(_) | Destination::Word(_) => Ok(None),
+            Destination::Code(_) | Destination::Met(_) if insecure => {
+                Err(Failure::usage("a code is worth nothing without encryption")
+                    .hint("leave out --insecure, or use a ticket of `manypath recv --insecure`"))
+            }
+            Destination::Hosts(_)
+            | Destination::Word(_)
+            | Destination::Code(_)
+            | Destination::Met(_) => Ok(None),
             Destination::Local(local) => Ok(local.key),
         }
     }
@@ -97,10 +128,31 @@ impl Destination {
         }
     }
 
+    /// The code, if DEST is one.
+    pub(crate) fn code(&self) -> Option<&Code> {
+        match self {
+            Destination::Code(at) => Some(&at.code.code),
+            Destination::Met(met) => Some(&met.code),
+            _ => None,
+        }
+    }
+
+    /// DEST for a command whose peers show no code.
+    ///
+    /// # Errors
+    /// It is a code.
+    pub(crate) fn without_code(self) -> Result<Destination> {
+        if self.code().is_none() {
+            return Ok(self);
+        }
+        Err(Failure::usage("a code is for `manypath send`")
+            .hint("use the ticket that the other end prints, or HOST:PORT"))
+    }
+
     /// The first host, if DEST names hosts.
     pub(crate) fn host(&self) -> Option<&str> {
         match self {
-            Destination::Ticket(_) => None,
+            Destination::Ticket(_) | Destination::Code(_) | Destination::Met(_) => None,
             Destination::Hosts(hosts) => hosts.first().map(|(host, _)| host.as_str()),
             Destination::Word(word) => Some(word),
             Destination::Local(local) => Some(&local.name),
@@ -122,6 +174,7 @@ impl Destination {
     pub(crate) fn target(&self, remotes: Vec<SocketAddr>) -> ConnectTarget {
         match self {
             Destination::Ticket(ticket) => target_of(ticket),
+            Destination::Met(met) => ConnectTarget::new(remotes).through([met.relayed]),
             _ => ConnectTarget::new(remotes),
         }
     }
@@ -135,6 +188,7 @@ impl Destination {
         let hosts = match self {
             Destination::Ticket(ticket) => return Ok(Found::complete(ticket.socket_addresses())),
             Destination::Local(local) => return Ok(Found::complete(local.addresses.clone())),
+            Destination::Code(_) | Destination::Met(_) => return Ok(Found::complete(Vec::new())),
             Destination::Hosts(hosts) => hosts,
             Destination::Word(name) => {
                 word = vec![(name.clone(), DEFAULT_PORT)];
@@ -197,6 +251,25 @@ fn only_line(file: &str) -> Result<Erased<String>> {
     }
 }
 
+/// The code that `text` is, with `@RELAY` behind it or without. A number and two words are always a
+/// code: a slip of the finger is not looked up as a host.
+fn code_at(text: &str) -> Result<Option<CodeAt>> {
+    let (code, relay) = match text.split_once('@') {
+        Some((code, relay)) => (code, Some(relay)),
+        None => (text, None),
+    };
+    let code = match code.parse::<RelayCode>() {
+        Ok(code) => code,
+        Err(RelayCodeError::Form) => return Ok(None),
+        Err(error @ RelayCodeError::UnknownWord(_)) => {
+            return Err(Failure::usage(error.to_string())
+                .hint(format!("for a host of this name, write {text}:{DEFAULT_PORT}")));
+        }
+    };
+    let relay = relay.map(|relay| host_and_port(relay, TURN_PORT)).transpose()?;
+    Ok(Some(CodeAt { code, relay }))
+}
+
 fn unreadable(error: TicketError) -> Failure {
     let whole =
         format!("copy the whole word that `manypath recv` printed, from {PREFIX} to its end");
@@ -251,12 +324,17 @@ fn is_address(text: &str) -> Result<bool> {
 }
 
 fn host_port(text: &str) -> Result<(String, u16)> {
+    host_and_port(text, DEFAULT_PORT)
+}
+
+/// The host and port in `text`, which may leave out the port.
+fn host_and_port(text: &str, default_port: u16) -> Result<(String, u16)> {
     let wrong = || {
         Failure::usage(format!("{text:?} is not HOST or HOST:PORT"))
             .hint("write it like server.example:9899, 192.0.2.7 or [2001:db8::7]:9899")
     };
     if is_address(text)? {
-        return Ok((text.to_owned(), DEFAULT_PORT));
+        return Ok((text.to_owned(), default_port));
     }
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -279,7 +357,7 @@ fn host_port(text: &str) -> Result<(String, u16)> {
         return Err(wrong());
     }
     let port = match port {
-        None => DEFAULT_PORT,
+        None => default_port,
         Some(port) => port.parse().ok().filter(|p| *p != 0).ok_or_else(wrong)?,
     };
     Ok((host.to_owned(), port))
@@ -315,6 +393,33 @@ mod tests {
         {
             assert_eq!(Destination::parse(text).unwrap_err().exit, Exit::Usage, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_number_and_two_words_are_a_code() {
+        let at = |text: &str| match Destination::parse(text) {
+            Ok(Destination::Code(CodeAt { code, relay })) => (code.to_string(), relay),
+            other => panic!("{text}: {other:?}"),
+        };
+        let code = || "7-cabana-anvil".to_owned();
+        let relay = |host: &str, port| Some((host.to_owned(), port));
+        assert_eq!(at("7-cabana-anvil"), (code(), None));
+        assert_eq!(at(" 7 Cabana ANVIL "), (code(), None));
+        assert_eq!(at("7-cabana-anvil@relay.example"), (code(), relay("relay.example", 3478)));
+        assert_eq!(at("7-cabana-anvil@192.0.2.1:99"), (code(), relay("192.0.2.1", 99)));
+        assert_eq!(at("7-cabana-anvil@[2001:db8::1]:9"), (code(), relay("2001:db8::1", 9)));
+        let slip = Destination::parse("7-cabana-anvill").unwrap_err();
+        assert!(slip.message.contains("\"anvill\""), "{slip}");
+        assert!(slip.hint.unwrap().contains("7-cabana-anvill:9899"));
+        for text in ["7-cabana-anvil@", "7-cabana-anvil@a b", "7-cabana-anvil@h:0"] {
+            assert_eq!(Destination::parse(text).unwrap_err().exit, Exit::Usage, "{text}");
+        }
+        for text in ["7-cabana-anvil:9899", "7-cabana-anvil.example", "ann@host.example"] {
+            assert!(matches!(Destination::parse(text), Ok(Destination::Hosts(_))), "{text}");
+        }
+        let code = Destination::parse("7-cabana-anvil").unwrap();
+        assert_eq!((code.host(), code.key(false)), (None, Ok(None)));
+        assert!(code.key(true).is_err() && code.without_code().is_err());
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use manypath::{Endpoint, Relay, RelayStatus};
 use manypath_files::ticket::Relayed;
-use manypath_trust::Erased;
+use manypath_trust::{Code, Erased, RelayCode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::args::TURN_PORT;
 use crate::connect::via;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::screen::Screen;
 
 /// How long a command that listens waits for its relays before it says where it is.
@@ -44,6 +45,8 @@ struct RelayedPlace {
     address: SocketAddr,
     /// The relay lets everybody in.
     is_open: bool,
+    /// The number by which the relay knows this endpoint, for a code.
+    number: Option<u32>,
 }
 
 impl RelayedPlaces {
@@ -74,6 +77,7 @@ impl RelayedPlaces {
                 relay: relay.address,
                 address: relay.relayed?,
                 is_open: relay.is_open,
+                number: relay.number,
             })
         };
         RelayedPlaces(relays.iter().filter_map(place).collect())
@@ -104,6 +108,21 @@ impl RelayedPlaces {
         self.0.iter().any(|place| place.is_open)
     }
 
+    /// The code with the number of the first relay that gave one.
+    ///
+    /// # Errors
+    /// No relay gave one.
+    pub(crate) fn code(&self, code: Code) -> Result<ShownCode> {
+        let mut numbered = self.0.iter().filter_map(|place| Some((&place.name, place.number?)));
+        let Some((relay, number)) = numbered.next() else {
+            return Err(Failure::no_path("no relay gave this receiver a number for a code").hint(
+                "leave out --code and use the ticket, or name a relay that runs `manypath \
+                     relay` without --no-open",
+            ));
+        };
+        Ok(ShownCode { code: RelayCode { number, code }, relay: relay.clone() })
+    }
+
     /// As a person reads them, each behind its relay.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> + '_ {
         let line =
@@ -118,6 +137,7 @@ impl RelayedPlaces {
                 "relay": place.name,
                 "address": place.address.to_string(),
                 "open": place.is_open,
+                "number": place.number,
             })
         };
         self.0.iter().map(value).collect()
@@ -133,9 +153,14 @@ impl RelayedPlaces {
     }
 
     /// Watches the relays from now on.
-    pub(crate) fn watch(&self, endpoint: &Endpoint, screen: &Screen) -> RelayedWatch {
+    pub(crate) fn watch(
+        &self,
+        endpoint: &Endpoint,
+        code: Option<ShownCode>,
+        screen: &Screen,
+    ) -> RelayedWatch {
         let told = self.0.iter().map(|place| (place.relay, place.address)).collect();
-        let mut seen = Seen { told, errors: BTreeMap::new() };
+        let mut seen = Seen { told, errors: BTreeMap::new(), code };
         seen.lines(&endpoint.relays()); // said already
         let (endpoint, screen) = (endpoint.clone(), screen.clone());
         RelayedWatch(tokio::spawn(async move {
@@ -150,6 +175,32 @@ impl RelayedPlaces {
                 known = endpoint.relays();
             }
         }))
+    }
+}
+
+/// A code as senders type it, and the relay that knows its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShownCode {
+    pub(crate) code: RelayCode,
+    /// The relay's host and port.
+    relay: String,
+}
+
+impl ShownCode {
+    /// The code with the relay behind it. The usual port is left out.
+    pub(crate) fn at_relay(&self) -> String {
+        let usual = format!(":{TURN_PORT}");
+        format!("{}@{}", self.code, self.relay.strip_suffix(&usual).unwrap_or(&self.relay))
+    }
+
+    /// The line for a relay that gave another number, from which the code begins with it.
+    fn renumbered(&mut self, relay: &str, number: Option<u32>) -> Option<String> {
+        let number = number.filter(|number| relay == self.relay && *number != self.code.number)?;
+        self.code.number = number;
+        Some(format!(
+            "relay {relay}: it gave this host another number; the code is {} now",
+            self.code
+        ))
     }
 }
 
@@ -173,13 +224,15 @@ struct Seen {
     /// The relayed addresses that peers were told. It is taken out once that is said to be wrong.
     told: BTreeMap<SocketAddr, SocketAddr>,
     errors: BTreeMap<SocketAddr, String>,
+    /// The code that peers were told, if there is one.
+    code: Option<ShownCode>,
 }
 
 impl Seen {
     /// The lines for what has changed. That tickets are stale is said once for each relay.
     fn lines(&mut self, now: &[RelayStatus]) -> Vec<String> {
         let mut lines = Vec::new();
-        for RelayStatus { name, address, relayed, error, .. } in now {
+        for RelayStatus { name, address, relayed, error, number, .. } in now {
             match error {
                 Some(error) if self.errors.get(address) != Some(error) => {
                     lines.push(format!("relay {name}: {error}"));
@@ -192,11 +245,18 @@ impl Seen {
                 && self.told.get(address).is_some_and(|told| told != new)
             {
                 self.told.remove(address);
+                let stays = self.code.as_ref().is_some_and(|code| code.relay == *name);
+                let remedy = if stays {
+                    "the code leads to the new one"
+                } else {
+                    "start this command again for new ones"
+                };
                 lines.push(format!(
                     "relay {name}: it gave this host another address, {new}; tickets and addresses \
-                     from before lead there no more, so start this command again for new ones"
+                     from before lead there no more; {remedy}"
                 ));
             }
+            lines.extend(self.code.as_mut().and_then(|code| code.renumbered(name, *number)));
         }
         lines
     }
@@ -219,7 +279,7 @@ mod tests {
         let first = "203.0.113.5:50001";
         let told = RelayedPlaces::of(&[status(Some(first), None)]);
         let told = told.0.iter().map(|place| (place.relay, place.address)).collect();
-        let mut seen = Seen { told, errors: BTreeMap::new() };
+        let mut seen = Seen { told, errors: BTreeMap::new(), code: None };
         let mut lines = |relayed: Option<&str>, error| seen.lines(&[status(relayed, error)]);
         assert!(lines(Some(first), None).is_empty());
         assert_eq!(lines(None, Some("gone")), ["relay relay.example:3478: gone"]);
@@ -229,6 +289,39 @@ mod tests {
         for port in [50_002, 50_003] {
             assert!(lines(Some(&format!("203.0.113.5:{port}")), None).is_empty());
         }
+    }
+
+    #[test]
+    fn a_code_begins_with_the_number_that_a_relay_gave() {
+        let mut first = status(Some("203.0.113.5:50001"), None);
+        let code = || "cabana-anvil".parse::<Code>().unwrap();
+        let none = RelayedPlaces::of(&[first.clone()]).code(code()).unwrap_err();
+        assert!(none.message.contains("number") && none.hint.unwrap().contains("ticket"));
+        first.number = Some(7);
+        let shown = RelayedPlaces::of(&[first.clone()]).code(code()).unwrap();
+        assert_eq!(shown.at_relay(), "7-cabana-anvil@relay.example");
+        let mut seen =
+            Seen { told: BTreeMap::new(), errors: BTreeMap::new(), code: Some(shown.clone()) };
+        assert!(seen.lines(&[first.clone()]).is_empty());
+        first.number = Some(9);
+        let [line] = &seen.lines(&[first.clone()])[..] else { panic!("one line") };
+        assert!(line.contains("the code is 9-cabana-anvil now"), "{line}");
+        assert!(seen.lines(&[first.clone()]).is_empty(), "said before");
+        let other_port = ShownCode { relay: "relay.example:99".to_owned(), ..shown };
+        assert_eq!(other_port.at_relay(), "7-cabana-anvil@relay.example:99");
+    }
+
+    #[test]
+    fn a_restarted_relay_leaves_the_code_as_it_was() {
+        let mut relay = status(Some("203.0.113.5:50001"), None);
+        relay.number = Some(7);
+        let places = RelayedPlaces::of(&[relay.clone()]);
+        let code = Some(places.code("cabana-anvil".parse().unwrap()).unwrap());
+        let told = places.0.iter().map(|place| (place.relay, place.address)).collect();
+        let mut seen = Seen { told, errors: BTreeMap::new(), code };
+        relay.relayed = Some("203.0.113.5:50002".parse().unwrap());
+        let [line] = &seen.lines(&[relay])[..] else { panic!("one line") };
+        assert!(line.contains("the code leads to the new one"), "{line}");
     }
 
     #[test]

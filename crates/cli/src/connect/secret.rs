@@ -29,6 +29,14 @@ impl<'a> Sources<'a> {
     pub(crate) fn new(args: &'a SendArgs, dest: &Destination) -> Result<Sources<'a>> {
         let has_certificate = args.security.certificates.cert.is_some();
         let only = |code| Ok(Sources { code: Some(code), token: None });
+        let has_token = args.token.is_some() || args.token_file.is_some();
+        if let Some(code) = dest.code() {
+            if args.code.code.is_some() || has_token || has_certificate {
+                return Err(Failure::usage("DEST is a code, which is the only secret needed")
+                    .hint("leave out --code, --token, --token-file and --cert"));
+            }
+            return only(code::Source::Dest(code.clone()));
+        }
         if let Some(code) = &args.code.code {
             return match dest {
                 Destination::Ticket(_) => {
@@ -52,7 +60,6 @@ impl<'a> Sources<'a> {
                     "leave out --cert, --key and --ca"
                 }));
             }
-            let has_token = args.token.is_some() || args.token_file.is_some();
             if *proof == Proof::Code && !has_token {
                 return only(code::Source::elsewhere().ok_or_else(|| code::missing(name))?);
             }
@@ -96,7 +103,7 @@ pub(crate) enum SecretKind {
     Ticket,
     /// A token that a person gave.
     Token,
-    /// The code that a receiver with a name shows.
+    /// The code that a receiver shows.
     Code,
     /// None was given.
     Nothing,
@@ -138,8 +145,8 @@ impl SecretKind {
             SecretKind::Code => (
                 "code",
                 format!(
-                    "check the code that `{server} --name` shows now, each start makes a new one; \
-                     nothing was sent, and nobody has learnt the code"
+                    "check the code that `{server}` shows now, each start makes a new one; nothing \
+                     was sent, and nobody has learnt the code"
                 ),
             ),
             _ => (

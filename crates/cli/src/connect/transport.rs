@@ -37,6 +37,8 @@ pub(crate) struct Listening<'a> {
     pub(crate) port: u16,
     /// Relays that it is reached through, too.
     pub(crate) relays: Vec<Relay>,
+    /// It wants a number of them, for a code.
+    pub(crate) relay_numbers: bool,
 }
 
 /// Opens an endpoint that accepts. Peers are strangers until they are admitted.
@@ -54,12 +56,13 @@ pub(crate) fn try_open(
     listening: Listening<'_>,
     security: Security,
 ) -> std::result::Result<Endpoint, BindError> {
-    let Listening { bind, port, relays } = listening;
+    let Listening { bind, port, relays, relay_numbers } = listening;
     let options = EndpointOptions {
         udp_port: port,
         accept: true,
         strangers: Some(StrangerLimits::default()),
         relays,
+        relay_numbers,
         // Peers are told of the addresses that there are at the start.
         relay_peers: false,
         ..EndpointOptions::client(security)

@@ -10,6 +10,8 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
+pub(crate) mod relay;
+
 /// The binary under test.
 pub(crate) const MANYPATH: &str = env!("CARGO_BIN_EXE_manypath");
 

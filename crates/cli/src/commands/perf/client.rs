@@ -116,7 +116,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
 
 /// The server that DEST names.
 fn server(dest: &str) -> Result<Destination> {
-    match Destination::parse(dest)? {
+    match Destination::parse(dest)?.without_code()? {
         Destination::Ticket(_) => {
             Err(Failure::usage("a ticket is for `manypath send`; name the HOST of a perf server"))
         }

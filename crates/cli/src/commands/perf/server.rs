@@ -44,7 +44,7 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let security = serving.security.clone();
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
     let relays = relayed::relays(&args.via.via, &screen).await?;
-    let listening = Listening { bind: &args.listen.listen, port, relays };
+    let listening = Listening { bind: &args.listen.listen, port, relays, relay_numbers: false };
     let endpoint = transport::open(config, listening, security)?;
     let addresses: Vec<String> =
         transport::reachable(&endpoint).iter().map(ToString::to_string).collect();
@@ -52,7 +52,7 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
     uplinks::say_left_out(&args.listen.listen, &screen);
     let relayed = RelayedPlaces::wait(&endpoint, &screen).await;
-    let _relayed_watch = relayed.watch(&endpoint, &screen);
+    let _relayed_watch = relayed.watch(&endpoint, None, &screen);
     if args.report.json {
         let event = json!({
             "event": "listening",

@@ -80,7 +80,7 @@ struct Link {
 
 /// `manypath proxy connect`.
 pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
-    let dest = Destination::parse(&args.dest)?;
+    let dest = Destination::parse(&args.dest)?.without_code()?;
     let key = dest.key(args.security.insecure)?;
     let has_certificate = args.security.certificates.cert.is_some();
     let given = TokenOptions { token: args.token.as_ref(), file: args.token_file.as_deref() };

@@ -79,7 +79,7 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     let security = serving.security.clone();
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
     let relays = relayed::relays(&args.via.via, &screen).await?;
-    let listening = Listening { bind: &args.listen.listen, port, relays };
+    let listening = Listening { bind: &args.listen.listen, port, relays, relay_numbers: false };
     let endpoint = transport::open(config, listening, security)?;
     let (addresses, port) = (transport::reachable(&endpoint), endpoint.udp_port());
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
@@ -88,7 +88,7 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     }
     uplinks::say_left_out(&args.listen.listen, &screen);
     let relayed = RelayedPlaces::wait(&endpoint, &screen).await;
-    let _relayed_watch = relayed.watch(&endpoint, &screen);
+    let _relayed_watch = relayed.watch(&endpoint, None, &screen);
     let far = Far {
         secret: Secret::new(password, chosen),
         instance: random()?,

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::RecvArgs;
 use crate::connect::reach::Reach;
-use crate::connect::relayed::RelayedPlaces;
+use crate::connect::relayed::{RelayedPlaces, ShownCode};
 use crate::connect::security::{NOT_ENCRYPTED, Serving};
 use crate::failure::Result;
 use crate::screen::Screen;
@@ -29,6 +29,8 @@ pub(super) struct Announcement<'a> {
     pub(super) relayed: RelayedPlaces,
     pub(super) token: Token,
     pub(super) code: Option<&'a Code>,
+    /// The code that senders everywhere can use.
+    pub(super) shown: Option<ShownCode>,
 }
 
 impl Announcement<'_> {
@@ -69,11 +71,18 @@ impl Announcement<'_> {
             "encrypted": self.serving.is_protected(),
             "key": self.serving.key().map(|key| key.to_string()),
             "name": self.args.name.name.as_ref().map(|name| name.as_str()),
-            "code": self.code.map(Code::to_string),
+            "code": self.code_text(),
+            "destination": self.shown.as_ref().map(ShownCode::at_relay),
         });
         self.out.print(&format!("{event}\n"))?;
         self.show_qr(ticket)?;
         Ok(String::new())
+    }
+
+    /// The code, with its number if it has one.
+    fn code_text(&self) -> Option<String> {
+        let shown = self.shown.as_ref().map(|shown| shown.code.to_string());
+        shown.or_else(|| self.code.map(Code::to_string))
     }
 
     fn print_lines(&self, ticket: Option<&Ticket>) -> Result<String> {
@@ -102,6 +111,9 @@ impl Announcement<'_> {
         }
         let waiting = name.map(|name| self.say_name(name)).transpose()?;
         let other = if waiting.is_some() { "Elsewhere" } else { "On the other machine" };
+        if let Some(shown) = &self.shown {
+            return self.say_code(shown, other, ticket);
+        }
         self.screen.line(&format!("{other}, run: manypath send FILE... followed by this ticket:"));
         self.out.print(&format!("{ticket}\n"))?;
         self.show_qr(Some(ticket))?;
@@ -109,6 +121,18 @@ impl Announcement<'_> {
             format!("On the other machine, run: manypath send FILE... {ticket}")
         });
         Ok(format!("Waiting for a sender. {waiting}"))
+    }
+
+    /// Says how to send to this receiver by its code; the same in a sentence.
+    fn say_code(&self, shown: &ShownCode, other: &str, ticket: &Ticket) -> Result<String> {
+        let how = format!("{other}, run: manypath send FILE... {}", shown.at_relay());
+        self.screen.line(&how);
+        self.screen.line("The code alone is enough where MANYPATH_RELAY names that relay:");
+        self.out.print(&format!("{}\n", shown.code))?;
+        self.screen.line("Or send with this ticket:");
+        self.out.print(&format!("{ticket}\n"))?;
+        self.show_qr(Some(ticket))?;
+        Ok(format!("Waiting for a sender. {how}"))
     }
 
     /// Says who cannot reach this receiver, unless its user has chosen that.
@@ -126,6 +150,11 @@ impl Announcement<'_> {
     fn say_name(&self, name: &str) -> Result<String> {
         let how = format!("In this network, run: manypath send FILE... {name}");
         Ok(match self.code {
+            Some(_) if self.shown.is_some() => {
+                let how = format!("{how}, and type the code below");
+                self.screen.line(&how);
+                how
+            }
             Some(code) => {
                 self.screen.line(&format!("{how}, and type this code there:"));
                 self.out.print(&format!("{code}\n"))?;
