@@ -59,7 +59,8 @@ pub(crate) struct ViaArgs {
     /// Other users of this system can see the command line: use a file, or omit :PASSWORD and set
     /// MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
     ///
-    /// Without --via the environment variable MANYPATH_RELAY names relays; `none` uses none.
+    /// Without --via the environment variable MANYPATH_RELAY names relays, or else the file
+    /// ~/.config/manypath/relays, one RELAY a line; `none` uses none.
     #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
     pub via: Vec<Erased<String>>,
 }
@@ -76,7 +77,8 @@ pub(crate) struct ListenViaArgs {
     /// Other users of this system can see the command line: use a file, or omit :PASSWORD and set
     /// MANYPATH_RELAY_PASSWORD. In names and passwords write %40 for @, %2C for a comma.
     ///
-    /// Without --via the environment variable MANYPATH_RELAY names relays; `none` uses none.
+    /// Without --via the environment variable MANYPATH_RELAY names relays, or else the file
+    /// ~/.config/manypath/relays, one RELAY a line; `none` uses none.
     #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
     pub via: Vec<Erased<String>>,
 }

@@ -1,6 +1,6 @@
 //! `--via`: relays on the command line.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use manypath::{Association, Config, Endpoint, Relay, RelayStatus, RouteWatch, unmapped};
@@ -20,6 +20,9 @@ use crate::settings;
 pub(crate) const PASSWORD_VARIABLE: &str = "MANYPATH_RELAY_PASSWORD";
 /// The relays of commands without `--via`.
 const RELAYS_VARIABLE: &str = "MANYPATH_RELAY";
+/// The file with the relays of commands without `--via` where that variable is not set, in the
+/// user's directory for configuration (XDG Base Directory Specification).
+const RELAYS_FILE: &str = "manypath/relays";
 /// The word for no relays.
 const NONE: &str = "none";
 /// As many relays as are used.
@@ -38,22 +41,60 @@ struct Named {
     port: u16,
 }
 
-/// The words for relays: those of `--via`, or else of the environment.
+/// The words for relays: those of `--via`, or else of the environment, or else the user's file.
 pub(crate) fn wanted(via: &[Erased<String>]) -> Vec<Erased<String>> {
-    let variable = || std::env::var(RELAYS_VARIABLE).map(Erased::from).unwrap_or_default();
-    of_both(via, variable)
+    Words::of(via).words
 }
 
-fn of_both(
-    via: &[Erased<String>],
-    variable: impl FnOnce() -> Erased<String>,
-) -> Vec<Erased<String>> {
-    let split = |words: Erased<String>| -> Vec<Erased<String>> {
-        words.split(',').map(str::trim).filter(|word| !word.is_empty()).map(Erased::from).collect()
-    };
-    let words = if via.is_empty() { split(variable()) } else { via.to_vec() };
-    let is_none = words.iter().any(|word| **word == NONE) && words.len() == 1;
-    if is_none { Vec::new() } else { words }
+/// The words for relays, and where they stand.
+#[derive(Debug)]
+struct Words {
+    words: Vec<Erased<String>>,
+    /// For messages.
+    place: String,
+}
+
+impl Words {
+    fn of(via: &[Erased<String>]) -> Words {
+        let variable = || std::env::var(RELAYS_VARIABLE).map(Erased::from).unwrap_or_default();
+        Words::first(via, variable, file_of_user)
+    }
+
+    /// The words of the first place that has any.
+    fn first(
+        via: &[Erased<String>],
+        variable: impl FnOnce() -> Erased<String>,
+        file: impl FnOnce() -> Option<PathBuf>,
+    ) -> Words {
+        let split = |words: Erased<String>| -> Vec<Erased<String>> {
+            let words = words.split(',').map(str::trim);
+            words.filter(|word| !word.is_empty()).map(Erased::from).collect()
+        };
+        let (mut words, mut place) = (via.to_vec(), "--via".to_owned());
+        if words.is_empty() {
+            (words, place) = (split(variable()), RELAYS_VARIABLE.to_owned());
+        }
+        if words.is_empty()
+            && let Some(file) = file().filter(|file| file.exists())
+        {
+            place = file.display().to_string();
+            words = vec![format!("@{place}").into()];
+        }
+        if let [only] = &words[..]
+            && **only == NONE
+        {
+            words.clear();
+        }
+        Words { words, place }
+    }
+}
+
+/// The user's file of relays, whether it is there or not.
+fn file_of_user() -> Option<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let home = || absolute("HOME").map(|home| home.join(".config"));
+    Some(absolute("XDG_CONFIG_HOME").or_else(home)?.join(RELAYS_FILE))
 }
 
 /// Tells the user of files of relays whose passwords others can read.
@@ -65,7 +106,8 @@ pub(crate) fn warn_of_files(via: &[Erased<String>], screen: &Screen) {
     }
 }
 
-/// The relays that `--via` names, or else the environment, with their hosts looked up.
+/// The relays that `--via` names, or else the environment or the user's file, with their hosts
+/// looked up.
 ///
 /// # Errors
 /// A word that names no relay, or none of the hosts of `--via` was found.
@@ -80,12 +122,10 @@ pub(crate) async fn relays(via: &[Erased<String>]) -> Result<Found<Relay>> {
 /// # Errors
 /// A word that names no relay.
 pub(crate) async fn look_up(via: &[Erased<String>]) -> Result<Found<Relay>> {
-    let found = look_up_all(&wanted(via)).await;
-    let of_variable = |failure: Failure| Failure {
-        message: failure.message.replace("--via", RELAYS_VARIABLE),
-        ..failure
-    };
-    if via.is_empty() { found.map_err(of_variable) } else { found }
+    let Words { words, place } = Words::of(via);
+    let of_place =
+        |failure: Failure| Failure { message: failure.message.replace("--via", &place), ..failure };
+    look_up_all(&words).await.map_err(of_place)
 }
 
 async fn look_up_all(via: &[Erased<String>]) -> Result<Found<Relay>> {

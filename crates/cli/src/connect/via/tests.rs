@@ -102,14 +102,34 @@ async fn a_relay_at_an_ipv4_address_in_an_ipv6_one_is_at_the_ipv4_address() {
 fn the_environment_names_relays_unless_the_command_line_does() {
     let of = |via: &[&str], variable: &str| -> Vec<String> {
         let via: Vec<Erased<String>> = via.iter().map(|word| Erased::from(*word)).collect();
-        let words = of_both(&via, || Erased::from(variable));
-        words.iter().map(|word| (**word).clone()).collect()
+        let words = Words::first(&via, || Erased::from(variable), || None);
+        words.words.iter().map(|word| (**word).clone()).collect()
     };
     assert_eq!(of(&[], "turn:a:b@c, @file,"), ["turn:a:b@c", "@file"]);
     assert_eq!(of(&["turn:d:e@f"], "turn:a:b@c"), ["turn:d:e@f"]);
     for none in [of(&["none"], "turn:a:b@c"), of(&[], "none"), of(&[], " ")] {
         assert!(none.is_empty(), "{none:?}");
     }
+}
+
+#[tokio::test]
+async fn the_users_file_names_relays_where_nothing_else_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("relays");
+    let of = |via: &[&str], variable: &str| {
+        let via: Vec<Erased<String>> = via.iter().map(|word| Erased::from(*word)).collect();
+        Words::first(&via, || Erased::from(variable), || Some(file.clone()))
+    };
+    assert!(of(&[], "").words.is_empty(), "there is no file");
+    std::fs::write(&file, "turn:ann:secret@127.0.0.1\n").unwrap();
+    let relays = look_up_all(&of(&[], "").words).await.unwrap().all;
+    assert_eq!(relays[0].address, "127.0.0.1:3478".parse().unwrap());
+    assert_eq!(of(&[], "").place, file.display().to_string());
+    for (via, variable) in [(&["none"][..], ""), (&[], "none")] {
+        assert!(of(via, variable).words.is_empty());
+    }
+    assert_eq!(of(&["turn:d:e@f"], "").place, "--via");
+    assert_eq!(of(&[], "turn:d:e@f").place, "MANYPATH_RELAY");
 }
 
 #[test]
