@@ -79,3 +79,94 @@ impl Lookup {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::message::{add, error_answer, rendezvous_number};
+    use crate::testing::address;
+
+    const RELAYED: [&str; 2] = ["203.0.113.1:50000", "[2001:db8::1]:50000"];
+
+    fn success(lookup: &Lookup, relayed: &str) -> Vec<u8> {
+        let request = Message::from_bytes(lookup.request()).unwrap();
+        let mut answer = Message::builder_success(&request, MessageWriteVec::new());
+        add(&mut answer, &XorRelayedAddress::new(address(relayed), request.transaction_id()));
+        answer.finish()
+    }
+
+    fn error(lookup: &Lookup, code: u16) -> Vec<u8> {
+        error_answer(&Message::from_bytes(lookup.request()).unwrap(), code).finish()
+    }
+
+    #[test]
+    fn a_question_has_the_number_and_28_bytes() {
+        let lookup = Lookup::new(0x0102_0304);
+        let message = Message::from_bytes(lookup.request()).unwrap();
+        assert_eq!((message.method(), message.class()), (LOOKUP, MessageClass::Request));
+        assert_eq!(rendezvous_number(&message), Some(0x0102_0304));
+        assert_eq!(lookup.request()[20..], [0xd1, 0xa4, 0, 4, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn an_answer_tells_the_address_or_why_there_is_none() {
+        let lookup = Lookup::new(7);
+        for relayed in RELAYED {
+            let told = lookup.read(&success(&lookup, relayed));
+            assert_eq!(told, Some(Ok(address(relayed))));
+        }
+        let mapped = success(&lookup, "[::ffff:203.0.113.1]:50000");
+        assert_eq!(lookup.read(&mapped), Some(Ok(address(RELAYED[0]))));
+        assert_eq!(lookup.read(&error(&lookup, 404)), Some(Err(LookupError::NoSuchNumber)));
+        for code in [300, 400, 401, 420, 500] {
+            let told = lookup.read(&error(&lookup, code));
+            assert_eq!(told, Some(Err(LookupError::Unsupported)), "{code}");
+        }
+        let request = Message::from_bytes(lookup.request()).unwrap();
+        let empty = Message::builder_success(&request, MessageWriteVec::new()).finish();
+        assert_eq!(lookup.read(&empty), Some(Err(LookupError::Unsupported)));
+    }
+
+    #[test]
+    fn answers_to_other_questions_do_not_count() {
+        let (lookup, other) = (Lookup::new(7), Lookup::new(7));
+        for answer in [success(&other, RELAYED[0]), error(&other, 404)] {
+            assert_eq!(lookup.read(&answer), None, "of another transaction");
+        }
+        assert_eq!(lookup.read(lookup.request()), None, "a question is no answer");
+        let mut binding = success(&lookup, RELAYED[0]);
+        binding[..2].copy_from_slice(&[1, 1]);
+        assert_eq!(lookup.read(&binding), None, "of another method");
+        let good = success(&lookup, RELAYED[0]);
+        for cut in 0..good.len() {
+            assert_eq!(lookup.read(&good[..cut]), None, "{cut} bytes of it");
+        }
+    }
+
+    proptest! {
+        /// Whatever comes, with the right transaction ID or not, it is read or ignored.
+        #[test]
+        fn garbage_is_survived(
+            random in prop::collection::vec(any::<u8>(), 0..100),
+            flips in prop::collection::vec((0usize..60, any::<u8>()), 0..6),
+            which in 0usize..4,
+        ) {
+            let lookup = Lookup::new(7);
+            let good = match which {
+                0 | 1 => success(&lookup, RELAYED[which]),
+                2 => error(&lookup, 404),
+                _ => [&lookup.request()[..20], &random].concat(),
+            };
+            let mut bad = good;
+            for (index, value) in flips {
+                if let Some(byte) = bad.get_mut(index) {
+                    *byte = value;
+                }
+            }
+            lookup.read(&bad);
+            lookup.read(&random);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 mod channels;
 mod moving;
+mod numbers;
 mod open;
 
 use super::*;

@@ -143,3 +143,64 @@ fn no_such_number(request: &Message<'_>) -> MessageWriteVec {
     }
     answer
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives as many allocations a number each.
+    fn given(numbers: &mut Numbers, ids: std::ops::Range<u64>) -> Vec<u32> {
+        ids.map(|id| numbers.give(AllocationId(id), 0).expect("one is free")).collect()
+    }
+
+    #[test]
+    fn numbers_are_short_until_half_of_them_are_taken() {
+        let mut numbers = Numbers::new([3; 32]);
+        let first = given(&mut numbers, 0..50);
+        assert!(first.iter().all(|number| (1..=99).contains(number)), "{first:?}");
+        let next = given(&mut numbers, 50..500);
+        assert!(next.iter().all(|number| (1..=999).contains(number)), "{next:?}");
+        assert!(next.iter().any(|number| *number > 900), "all over the range");
+        let last = given(&mut numbers, 500..1000);
+        assert!(last.iter().any(|number| (1000..=9999).contains(number)), "{last:?}");
+        assert_eq!(numbers.taken.len(), 1000, "no two have the same");
+        first.into_iter().for_each(|number| numbers.free(number));
+        let again = numbers.give(AllocationId(1000), 0);
+        assert!(again.is_some_and(|number| number <= 99), "there is room again: {again:?}");
+    }
+
+    #[test]
+    fn nobody_without_the_secret_knows_the_next_number() {
+        let drawn = |secret: u8| given(&mut Numbers::new([secret; 32]), 0..20);
+        assert_eq!(drawn(3), drawn(3));
+        assert_ne!(drawn(3), drawn(4));
+        let mut sorted = drawn(3);
+        sorted.sort_unstable();
+        assert_ne!(sorted, drawn(3), "not one after the other");
+    }
+
+    #[test]
+    fn each_free_number_is_drawn_as_often_as_another() {
+        let mut numbers = Numbers::new([3; 32]);
+        (1..=40).for_each(|wish| assert_eq!(numbers.give(AllocationId(0), wish), Some(wish)));
+        let mut drawn = [0; 100];
+        for id in 0..59_000 {
+            let number = numbers.give(AllocationId(id), 0).unwrap();
+            drawn[number as usize] += 1;
+            numbers.free(number);
+        }
+        assert!(drawn[..=40].iter().all(|times| *times == 0), "{drawn:?}");
+        assert!(drawn[41..].iter().all(|times| (850..1150).contains(times)), "{drawn:?}");
+    }
+
+    #[test]
+    fn without_a_free_number_there_is_none() {
+        let mut numbers = Numbers::new([3; 32]);
+        let all = (1..=NUMBER_MAX).map(|number| (number, AllocationId(0)));
+        numbers.taken = all.collect();
+        assert_eq!(numbers.give(AllocationId(1), 0), None);
+        assert_eq!(numbers.give(AllocationId(1), 7), None);
+        numbers.free(123_456);
+        assert_eq!(numbers.give(AllocationId(1), 0), Some(123_456), "the last one");
+    }
+}

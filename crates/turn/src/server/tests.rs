@@ -10,6 +10,7 @@ use crate::testing::*;
 use crate::{Client, ClientOptions};
 
 mod moving;
+mod numbers;
 mod open;
 mod strangers;
 
@@ -296,7 +297,11 @@ fn samples() -> Vec<Vec<u8>> {
     use turn_types::attribute as a;
     use turn_types::message as m;
     vec![
-        method(m::ALLOCATE, |m, _| add(m, &a::RequestedTransport::new(17))),
+        method(m::ALLOCATE, |m, _| {
+            add(m, &a::RequestedTransport::new(17));
+            crate::Access::Open.add_to(m);
+            crate::message::add_rendezvous_number(m, 7);
+        }),
         method(m::REFRESH, |m, _| add(m, &a::Lifetime::new(100))),
         method(m::CREATE_PERMISSION, |m, id| add(m, &XorPeerAddress::new(address(PEER), id))),
         method(m::CHANNEL_BIND, |m, id| {
@@ -305,6 +310,7 @@ fn samples() -> Vec<Vec<u8>> {
         }),
         [&channel_header(0x4005, 10)[..], &[1; 10]].concat(),
         Message::builder_request(BINDING, MessageWriteVec::new()).finish(),
+        crate::Lookup::new(7).request().to_vec(),
     ]
 }
 
@@ -317,7 +323,7 @@ proptest! {
         random in prop::collection::vec(any::<u8>(), 0..200),
         cut in 0usize..200,
         flips in prop::collection::vec((0usize..200, any::<u8>()), 0..6),
-        order in prop::collection::vec(0usize..6, 1..12),
+        order in prop::collection::vec(0usize..7, 1..12),
     ) {
         let mut relay = Relay::new(Limits { allocations_total: 2, ..Limits::default() });
         let samples = samples();
