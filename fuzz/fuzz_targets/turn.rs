@@ -11,8 +11,8 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use manypath_proto::Instant;
 use manypath_turn::{
-    Access, AllocationId, Client, ClientOptions, Limits, PeerRules, Received, Reply, Server,
-    ServerConfig, Sockets, User, Wanted,
+    Access, AllocationId, Client, ClientOptions, Limits, Lookup, PeerRules, Received, Reply,
+    Server, ServerConfig, Sockets, User, Wanted, WantedNumber,
 };
 
 /// Sockets that always open.
@@ -51,6 +51,16 @@ fn server(now: Instant) -> Server {
     )
 }
 
+/// A datagram as the answer to a lookup, with its transaction ID.
+fn look_up(datagram: &[u8]) {
+    let lookup = Lookup::new(7);
+    let mut answer = datagram.to_vec();
+    if let (Some(id), Some(asked)) = (answer.get_mut(8..20), lookup.request().get(8..20)) {
+        id.copy_from_slice(asked);
+    }
+    lookup.read(&answer);
+}
+
 fuzz_target!(|bytes: &[u8]| {
     let mut now = Instant::from_millis(1);
     let addr = |text: &str| -> SocketAddr { text.parse().expect("an address") };
@@ -58,7 +68,8 @@ fuzz_target!(|bytes: &[u8]| {
     let peer = addr("198.51.100.9:9899");
     let (mut server, mut ports) = (server(now), Ports::default());
     server.set_stun_ports(3478, 3479);
-    let options = ClientOptions { access: Access::Open, ..ClientOptions::default() };
+    let (access, number) = (Access::Open, WantedNumber::Any);
+    let options = ClientOptions { access, number, ..ClientOptions::default() };
     let mut client = Client::new(now, "ann", "a secret", options);
     client.add_peer(now, peer);
     // A client with an allocation and a channel, so that there is something to break.
@@ -109,6 +120,7 @@ fuzz_target!(|bytes: &[u8]| {
                 if let Received::Data { payload, .. } = client.handle(now, datagram) {
                     assert!(datagram.get(payload).is_some());
                 }
+                look_up(datagram);
             }
         }
         if client.poll_timeout().is_some_and(|at| at <= now) {
