@@ -47,7 +47,7 @@ fn allocate(relay: &mut Relay, home: &str, wish: u32) -> Option<u32> {
     number_in(&answer(relay.handle(at(0), address(home), &request)))
 }
 
-/// What the relay tells a stranger of a number.
+/// The relay's answer to a stranger who asks for a number.
 fn look_up(relay: &mut Relay, now: Instant, number: u32) -> Result<SocketAddr, LookupError> {
     let lookup = Lookup::new(number);
     let answer = answer(relay.handle(now, address(STRANGER), lookup.request()));
