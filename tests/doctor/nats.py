@@ -7,6 +7,7 @@ import json
 import re
 
 from failure import Failed
+from nat import map_ports
 from net import DEST
 
 # A second relay, on another address of the destination.
@@ -83,29 +84,15 @@ NATS["behind-fully-random"] = Nat(
 NATS["behind-udp-blocked"] = Nat(rules(BLOCKED), "udp-silent", "error", "UDP is blocked")
 
 
-def miniupnpd(external, natpmp):
+def miniupnpd(external, pcp):
     """A NAT that gives each destination another port, and a program that maps ports in it."""
     def build(net):
         net.nft(net.r1, postrouting("masquerade fully-random"))
-        net.nft(net.r1, "table inet filter { chain forward { type filter hook forward priority 0; policy accept; jump miniupnpd; } "
-                        "chain miniupnpd { } "
-                        "chain prerouting { type nat hook prerouting priority -100; policy accept; jump prerouting_miniupnpd; } "
-                        "chain prerouting_miniupnpd { } "
-                        "chain postrouting { type nat hook postrouting priority 90; policy accept; jump postrouting_miniupnpd; } "
-                        "chain postrouting_miniupnpd { } }")
-        config = net.lab.dir / "miniupnpd.conf"
-        config.write_text(
-            f"ext_ifname=out0\next_ip={external}\nlistening_ip=in0\nport=5000\n"
-            f"enable_natpmp={natpmp}\nenable_upnp=yes\nsecure_mode=yes\n"
-            "upnp_table_name=filter\nupnp_nat_table_name=filter\nupnp_forward_chain=miniupnpd\n"
-            "upnp_nat_chain=prerouting_miniupnpd\nupnp_nat_postrouting_chain=postrouting_miniupnpd\n"
-            "uuid=12345678-1234-1234-1234-123456789abc\nallow 1024-65535 10.2.0.0/24 1024-65535\n"
-            "deny 0-65535 0.0.0.0/0 0-65535\n")
-        net.lab.spawn(net.r1, ["miniupnpd", "-d", "-f", str(config), "-P", str(net.lab.dir / "miniupnpd.pid")])
+        map_ports(net.lab, net.r1, "in0", "out0", "10.2.0.0/24", external, pcp)
     return build
 
 
-NATS["behind-pcp"] = Nat(miniupnpd(PUBLIC, "yes"), "nat-symmetric", "note", "PCP: direct with all peers", PORTS, PORTS,
+NATS["behind-pcp"] = Nat(miniupnpd(PUBLIC, pcp=True), "nat-symmetric", "note", "PCP: direct with all peers", PORTS, PORTS,
                          maps="PCP")
-NATS["behind-upnp"] = Nat(miniupnpd(PUBLIC, "no"), "nat-symmetric", "note", "UPnP IGD: direct with all peers", PORTS,
+NATS["behind-upnp"] = Nat(miniupnpd(PUBLIC, pcp=False), "nat-symmetric", "note", "UPnP IGD: direct with all peers", PORTS,
                           PORTS, maps="UPnP IGD")

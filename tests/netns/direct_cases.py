@@ -3,67 +3,19 @@
 import signal
 import time
 
-from cases import prepare, settings
 from namespaces import sh
-from nat import LAN, WAN, TwoHomes, nft
-from nat_cases import Relays
-from transfer import Transfer, check_complete, delivered_at, mbit
+from nat import CONES, LAN, SYMMETRIC, WAN, check_miniupnpd, nft
+from nat_scene import Scene
+from transfer import delivered_at, mbit
 
-CONES = (("independent", "independent"), ("independent", "address"), ("independent", "port"))
-SYMMETRIC = ("symmetric", "port")
-
-
-def is_at(path, address):
-    """True for a path to or from this address."""
-    return any(path[end].rsplit(":", 1)[0] == address for end in ("local", "remote"))
-
-
-class Scene:
-    """Two homes, a relay, and a receiver that waits behind it."""
-
-    def __init__(self, case, lab, sender, receiver, mb=40, relays=1):
-        """`sender` and `receiver` are the mapping and the filtering of their NATs."""
-        self.case, self.homes = case, TwoHomes(lab)
-        self.homes.sender_nat.translate(*sender)
-        self.homes.receiver_nat.translate(*receiver)
-        self.relays = Relays(case, self.homes, relays)
-        self.processes = [self.relays.start(number) for number in range(relays)]
-        source, self.size, self.digest = prepare(case, lab, mb)
-        self.words = settings(case.options)
-        self.transfer = Transfer(lab, case.options.binary, source, self.homes.receiver, [*self.words, "--via", self.relays.words()])
-
-    def start(self, *words):
-        """Starts the sender."""
-        self.transfer.start(self.homes.sender, *self.words, *words)
-        return self
-
-    def finish(self, timeout=120):
-        """Waits for the end; the sender's result."""
-        self.transfer.wait(timeout)
-        return check_complete(self.case, self.transfer, self.digest)
-
-    def direct(self, sent):
-        """The paths of the sender that were not the relay's."""
-        relays = [address for _, address in self.relays.places]
-        return [path for path in sent.get("paths", []) if not any(is_at(path, relay) for relay in relays)]
-
-
-def first_active(paths):
-    """When the first of these paths worked, in seconds from the start; None if none did."""
-    times = [change["at_s"] for path in paths for change in path["state_changes"] if change["to"] == "active"]
-    return min(times, default=None)
+# Public addresses of which miniupnpd knows no special use.
+MAPPED_NET = "203.0"
 
 
 def goes_direct(case, lab, sender, receiver, limit):
     """The transfer ends on a direct path, which worked within `limit` seconds."""
-    scene = Scene(case, lab, sender, receiver).start()
-    sent = scene.finish()
-    direct = scene.direct(sent)
-    at = first_active(direct)
-    case.measure("direct after", at if at is not None else float("nan"), "s")
-    case.check("direct path in time", at, at is not None and at < limit, pace=True)
-    carried = sum(path["bytes_sent"] for path in direct)
-    case.check("most of the content went directly", f"{carried / 1e6:.1f} MB", carried > scene.size / 2)
+    scene = Scene(case, lab, sender, receiver, mb=40).start()
+    scene.check_direct(scene.finish(), limit)
 
 
 def cones(sender, receiver):
@@ -74,6 +26,18 @@ def cones(sender, receiver):
 def symmetric(sender, receiver):
     """A case of one NAT with a port for each peer, and one that does not mind the port."""
     return lambda case, lab: goes_direct(case, lab, sender, receiver, 5)
+
+
+def mapped(*ends, pcp=True):
+    """A case of two NATs with a random port for each peer. The routers of these ends map ports when they are asked, without
+    `pcp` by UPnP IGD alone."""
+    def run(case, lab):
+        check_miniupnpd()
+        scene = Scene(case, lab, mb=60, net=MAPPED_NET)
+        for end in ends:
+            getattr(scene.homes, f"{end}_nat").map_ports(pcp)
+        scene.check_direct(scene.start().finish(), 5)
+    return run
 
 
 def stays_relayed(sender, receiver):
@@ -88,28 +52,21 @@ def stays_relayed(sender, receiver):
 
 def one_network(case, lab):
     """Both hosts are in one private network, whose router does not lead packets for its public address back inside."""
-    homes = TwoHomes(lab)
-    relays = Relays(case, homes, 1)
-    relays.start(0)
+    scene = Scene(case, lab, mb=40)
     neighbour = lab.host("neighbour")
     # A switch between the receiver, its neighbour and the router.
     switch = lab.host("switch")
     sh("ip", "-n", switch, "link", "add", "br0", "type", "bridge")
     sh("ip", "-n", switch, "link", "set", "br0", "up")
-    router = homes.receiver_nat.host
-    sh("ip", "-n", homes.receiver, "link", "del", "eth0")
-    for host, dev, place, number in ((homes.receiver, "eth0", "192.168.2.2/24", 1), (router, LAN, "192.168.2.1/24", 2),
+    receiver, router = scene.homes.receiver, scene.homes.receiver_nat.host
+    sh("ip", "-n", receiver, "link", "del", "eth0")
+    for host, dev, place, number in ((receiver, "eth0", "192.168.2.2/24", 1), (router, LAN, "192.168.2.1/24", 2),
                                      (neighbour, "eth0", "192.168.2.3/24", 3)):
         lab.veth(host, dev, place, switch, f"s{number}", f"169.254.{number}.1/30")
         sh("ip", "-n", switch, "link", "set", f"s{number}", "master", "br0")
-    for host in (homes.receiver, neighbour):
+    for host in (receiver, neighbour):
         lab.route(host, "default", "via", "192.168.2.1")
-    source, _, digest = prepare(case, lab, 40)
-    words = settings(case.options)
-    transfer = Transfer(lab, case.options.binary, source, homes.receiver, [*words, "--via", relays.words()])
-    transfer.start(neighbour, *words)
-    transfer.wait(60)
-    sent = check_complete(case, transfer, digest)
+    sent = scene.start(host=neighbour).finish(60)
     local = [path for path in sent["paths"] if path["remote"].startswith("192.168.2.2:")]
     carried = sum(path["bytes_sent"] for path in local)
     case.check("content that stayed in the network", f"{carried / 1e6:.1f} MB", carried > 20e6)
@@ -193,6 +150,10 @@ CASES = {
     "nat-direct-symmetric-sender": symmetric(SYMMETRIC, CONES[1]),
     "nat-direct-symmetric-receiver": symmetric(CONES[1], SYMMETRIC),
     "nat-direct-symmetric-open": symmetric(SYMMETRIC, CONES[0]),
+    "nat-pcp": mapped("sender", "receiver"),
+    "nat-pcp-sender": mapped("sender"),
+    "nat-pcp-receiver": mapped("receiver"),
+    "nat-upnp": mapped("sender", "receiver", pcp=False),
     "nat-direct-never": stays_relayed(SYMMETRIC, CONES[2]),
     "nat-direct-never-both": stays_relayed(SYMMETRIC, SYMMETRIC),
     "nat-direct-one-network": one_network,

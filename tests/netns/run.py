@@ -81,6 +81,10 @@ class Case:
                 except Failed as why:
                     self.check("the case went on", False, False, str(why))
                     break
+                except Unavailable as why:
+                    self.note("SKIPPED", str(why))
+                    self.check("this machine can run it", False, not self.options.require)
+                    break
                 except Late as why:
                     self.checks.clear()
                     self.note("late", str(why))
