@@ -17,10 +17,16 @@ LINKTYPE_ETHERNET = 1
 def packets(path):
     """The packets of a file, Ethernet headers included. They are read one by one: what the memory of this
     process once was counts for every process that it starts later."""
+    return (packet for _, packet in timed(path))
+
+
+def timed(path):
+    """The same, each with its time in seconds."""
     with open(path, "rb") as file:
         file.seek(24)
         while len(header := file.read(16)) == 16:
-            yield file.read(struct.unpack_from("<I", header, 8)[0])
+            seconds, micros, length = struct.unpack_from("<III", header)
+            yield seconds + micros / 1e6, file.read(length)
 
 
 def main():

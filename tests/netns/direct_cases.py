@@ -40,6 +40,17 @@ def mapped(*ends, pcp=True):
     return run
 
 
+def ipv6(nat, via_v6=False):
+    """A case of hosts that have IPv6 as well, with a router that lets in only answers, and NATs of this kind: the content
+    takes IPv6. `via_v6`: the relay is reached by IPv6 only."""
+    def run(case, lab):
+        scene = Scene(case, lab, nat, nat, mb=60, v6=True, relays_v6=via_v6)
+        sent = scene.start().finish()
+        by_v6 = [path for path in scene.direct(sent) if path["remote"].startswith("[")]
+        scene.check_direct(sent, 2, by_v6)
+    return run
+
+
 def stays_relayed(sender, receiver):
     """A case of NATs between which nobody can know a port: the relay carries it."""
     def run(case, lab):
@@ -154,6 +165,9 @@ CASES = {
     "nat-pcp-sender": mapped("sender"),
     "nat-pcp-receiver": mapped("receiver"),
     "nat-upnp": mapped("sender", "receiver", pcp=False),
+    "nat-ipv6": ipv6(SYMMETRIC),
+    "nat-ipv6-cones": ipv6(CONES[2]),
+    "nat-ipv6-relay": ipv6(SYMMETRIC, via_v6=True),
     "nat-direct-never": stays_relayed(SYMMETRIC, CONES[2]),
     "nat-direct-never-both": stays_relayed(SYMMETRIC, SYMMETRIC),
     "nat-direct-one-network": one_network,

@@ -10,39 +10,48 @@ MB = 20
 class Relays:
     """Relays of one user, each on a public host."""
 
-    def __init__(self, case, homes, count):
+    def __init__(self, case, homes, count, v6=False):
+        """With `v6` they have addresses of IPv6 only."""
         self.case, self.homes = case, homes
         self.places = [homes.public(f"relay{number}", 10 + number) for number in range(1, count + 1)]
+        if v6:
+            self.places = [(host, homes.public_v6(10 + number)) for number, (host, _) in enumerate(self.places, 1)]
 
-    def start(self, number, *more, listen=None):
-        """Starts relay `number`, counted from 0, at its address or another one of its host; the process."""
+    def start(self, number, *more):
+        """Starts relay `number`, counted from 0; the process."""
         host, address = self.places[number]
         relay = self.homes.lab.spawn(host, [self.case.options.binary, "relay", "--json", "--user", "ann:secret", "--listen",
-                                            listen or address, "--allow-peer", ",".join(self.homes.PUBLIC), *more])
+                                            address, "--allow-peer", ",".join(self.homes.PUBLIC), *more])
         relay.wait_line('"listening"', 20)
         return relay
 
     def word(self, number):
         """The word for --via."""
-        return f"turn:ann:secret@{self.places[number][1]}"
+        return f"turn:ann:secret@{in_brackets(self.places[number][1])}"
 
     def words(self):
         """The words for all of them."""
         return ",".join(self.word(number) for number in range(len(self.places)))
 
 
+def in_brackets(address):
+    """An address as it stands before a port."""
+    return f"[{address}]" if ":" in address else address
+
+
 def is_at(path, address):
     """True for a path to or from this address."""
-    return any(path[end].rsplit(":", 1)[0].strip("[]") == address for end in ("local", "remote"))
+    return any(path[end].rsplit(":", 1)[0] == in_brackets(address) for end in ("local", "remote"))
 
 
 class Scene:
     """Two homes, relays, and a file to send. `started` are the numbers of the relays that run."""
 
-    def __init__(self, case, lab, sender=SYMMETRIC, receiver=SYMMETRIC, mb=MB, relays=1, started=None, relay_words=(), **homes):
+    def __init__(self, case, lab, sender=SYMMETRIC, receiver=SYMMETRIC, mb=MB, relays=1, started=None, relay_words=(),
+                 relays_v6=False, **homes):
         """`sender` and `receiver` are the mapping and the filtering of their NATs."""
         self.case, self.lab, self.homes = case, lab, TwoHomes(lab, sender, receiver, **homes)
-        self.relays = Relays(case, self.homes, relays)
+        self.relays = Relays(case, self.homes, relays, relays_v6)
         self.processes = [self.relays.start(number, *relay_words) for number in (range(relays) if started is None else started)]
         self.source, self.size, self.digest = prepare(case, lab, mb)
         self.words = settings(case.options)
@@ -69,12 +78,12 @@ class Scene:
     def check_let_in(self, numbers):
         """The ticket names these relays and no others."""
         told = [place["relay"] for place in self.transfer.listening["relayed"]]
-        wanted = [f"{self.relays.places[number][1]}:3478" for number in numbers]
+        wanted = [f"{in_brackets(self.relays.places[number][1])}:3478" for number in numbers]
         self.case.check("relays that let peers in", told, told == wanted)
 
     def check_relayed(self, sent, number=0):
         """The transfer came through this relay, and nothing of it went elsewhere."""
-        address = self.relays.places[number][1]
+        address = in_brackets(self.relays.places[number][1])
         carried = {path["remote"] for path in sent.get("paths", []) if path["bytes_sent"] > 100_000}
         self.case.check("where the content went", sorted(carried), len(carried) == 1 and next(iter(carried)).startswith(f"{address}:"))
 

@@ -43,6 +43,11 @@ def crc32c(data):
     return crc ^ 0xFFFF_FFFF
 
 
+def hello(token, more=bytes(12)):
+    """The first frame of a sender, which ends with the number of its files and their size."""
+    return b"\x01MPFT\x02" + bytes([len(token)]) + token.encode() + more
+
+
 def packet(port, tag, *chunks):
     """An SCTP packet of chunks, each (type, flags, value)."""
     body = b""
@@ -75,8 +80,9 @@ def cookie_of(value):
 
 
 class Peer:
-    def __init__(self, server, local=None, protected=False):
-        self.offer = KEY_MANAGEMENT if protected else b""
+    def __init__(self, server, local=None, protected=False, offer=b""):
+        """`offer` are further parameters of its INITs."""
+        self.offer = KEY_MANAGEMENT if protected else offer
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         if local:
             self.socket.bind((local, 0))
@@ -146,9 +152,7 @@ def hoard(server, options):
             continue
         first = 0
         if options.token:
-            token = options.token.encode()
-            hello = b"\x01MPFT\x02" + bytes([len(token)]) + token + bytes(12)
-            peer.socket.send(peer.data(port, tag, 0, hello, PPID_FRAME))
+            peer.socket.send(peer.data(port, tag, 0, hello(options.token), PPID_FRAME))
             if peer.next(port, (DATA,), 5)[0] is None:
                 raise SystemExit("no welcome")
             first = 1

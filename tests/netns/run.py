@@ -16,6 +16,7 @@ import aliases  # noqa: E402
 import cases  # noqa: E402
 import failures  # noqa: E402
 import direct_cases  # noqa: E402
+import hostile  # noqa: E402
 import nat_cases  # noqa: E402
 import overlay_paths  # noqa: E402
 import relays  # noqa: E402
@@ -31,7 +32,7 @@ from requirements import add_binary, add_require, skip  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 # Their senders are slow, or wait for what happens next.
-WAITING = {"hoarding", "abort-loop", "verdict", *roaming.CASES, *sizes.CASES, *failures.CASES, *secrecy.CASES, *slow.CASES}
+WAITING = {"hoarding", "abort-loop", "verdict", *hostile.CASES, *roaming.CASES, *sizes.CASES, *failures.CASES, *secrecy.CASES, *slow.CASES}
 TOGETHER = 5  # of these at a time
 SHOWN = {Verdict.GOOD: "ok    ", Verdict.LATE: "LATE  ", Verdict.WRONG: "FAILED"}
 LATE_MAX = 2  # times that a case is run again because the machine was late
@@ -137,7 +138,7 @@ def parse(cases_known):
 def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
     # The slowest of those that run together begin first.
-    known = {**slow.CASES, **cases.CASES, **relays.CASES, **nat_cases.CASES, **direct_cases.CASES,
+    known = {**slow.CASES, **cases.CASES, **relays.CASES, **nat_cases.CASES, **direct_cases.CASES, **hostile.CASES,
              **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
              **aliases.CASES, **named}
     known |= failures.CASES | secrecy.CASES
