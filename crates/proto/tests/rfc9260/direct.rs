@@ -260,6 +260,39 @@ fn an_answer_counts_if_it_comes_back_the_same_way() {
     assert!(is_path(&t, HERE) && !is_path(&t, OTHER));
 }
 
+/// The first check of an address that the ticket names, too, was lost: the peer's firewall had seen
+/// nothing of the peer yet. The peer's own check shows that it is open now.
+#[test]
+fn a_check_of_the_peer_is_followed_by_one_of_ours_at_once() {
+    let there = address("203.0.113.5:9899");
+    let pairs = [(address(HERE), address(RELAYED)), (address(HERE), there)];
+    let mut t = setup().pairs(&pairs).start();
+    t.endpoint.set_candidates(t.now(), [host(HERE)].as_slice());
+    t.connect();
+    t.expect_init();
+    t.take_sent();
+    t.peer(init_ack().param(announcement()));
+    t.peer(cookie_ack());
+    t.peer(list(1, 1, vec![named(CandidateKind::Host, 0, "203.0.113.5:9899")]));
+    fill_credit(&mut t);
+    t.run_ms(50);
+    let sent = |t: &Script| t.assoc().stats().checks_sent;
+    assert_eq!(sent(&t), 1);
+    t.run_ms(50);
+    assert_eq!(sent(&t), 1, "the next is not due yet");
+    t.peer_from((address(HERE), there), heartbeat(b"of the peer"));
+    t.run_ms(1);
+    assert_eq!(sent(&t), 2);
+    for check in checks(&mut t) {
+        t.peer_from((check.from, check.to), heartbeat_ack(&check.info));
+    }
+    let path = t.assoc().paths().find(|p| p.remote == there).expect("a path");
+    assert_eq!(path.state, PathState::Active);
+    t.peer_from((address(HERE), there), heartbeat(b"of the peer"));
+    t.run_ms(1000);
+    assert_eq!(sent(&t), 2, "a path that works needs none");
+}
+
 /// A NAT with a mapping for each peer: the peer's checks come from a port that it did not name.
 #[test]
 fn a_place_that_is_reached_at_another_port_is_checked_no_more() {

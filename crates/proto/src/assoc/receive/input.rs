@@ -252,6 +252,7 @@ impl Association {
                     self.reply(Control::HeartbeatAck { info: info.0.clone(), to: p.from });
                     if let Some(path) = p.path {
                         self.answer_elsewhere(p.now, path, &info.0);
+                        self.check_back(p.now, path);
                     }
                 }
             }

@@ -210,6 +210,20 @@ impl Association {
         }
     }
 
+    /// A heartbeat of the peer came over this path. If the path is not verified yet, a check of
+    /// ours follows at once (RFC 8445 §7.3.1.4): the peer's firewall is open now, and may have
+    /// dropped those before.
+    pub(crate) fn check_back(&mut self, now: Instant, id: PathId) {
+        let is_open = |p: &&Path| p.liveness.state == PathState::Unconfirmed;
+        let Some(pair) = self.paths.get(id).filter(is_open).map(Path::pair) else { return };
+        if let Some(direct) = &mut self.direct {
+            for waiting in direct.checks.pairs.iter_mut().filter(|p| p.addresses == pair) {
+                waiting.due = waiting.due.min(now);
+            }
+            self.renew_direct_timer();
+        }
+    }
+
     /// Handles the answer to a check. It counts if it came back the same way. True if it is one.
     pub(crate) fn on_check_answer(
         &mut self,
