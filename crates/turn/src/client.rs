@@ -123,6 +123,8 @@ pub struct Client {
     keep: Keep,
     /// The ticket by which the relay lets the allocation follow us to another address (RFC 8016).
     ticket: Option<Vec<u8>>,
+    /// True unless the relay has said that it gives no tickets.
+    may_ask_for_ticket: bool,
     state: State,
     channels: Channels,
     transmissions: Transmissions,
@@ -184,6 +186,7 @@ impl Client {
             number: options.number,
             keep: Keep::new(now),
             ticket: None,
+            may_ask_for_ticket: true,
             state: State::Allocating,
             channels: Channels::default(),
             transmissions: Transmissions::default(),

@@ -18,6 +18,8 @@ use crate::RelayRoute;
 use crate::mesh::listed;
 use crate::message::{Access, MOBILITY_TICKET, NUMBER_MAX, canonical, rendezvous_number};
 
+/// The error 405, Mobility Forbidden (RFC 8016): the relay gives no tickets, as coturn by default.
+const MOBILITY_FORBIDDEN: u16 = 405;
 /// The longest ticket that is kept, in bytes.
 const TICKET_MAX: usize = 512;
 
@@ -120,6 +122,10 @@ impl Client {
                 self.start(now, Request::Delete);
                 self.events.push_back(ClientEvent::Failed(error));
             }
+            Request::Allocate if self.may_ask_for_ticket && forbids_mobility(&error) => {
+                self.may_ask_for_ticket = false;
+                self.start(now, request);
+            }
             // It knows the ticket no more; what is silent is another matter.
             Request::Move => {
                 self.ticket = None;
@@ -206,6 +212,10 @@ impl Client {
         self.traces.retain(|trace| trace.peer != peer);
         self.events.push_back(ClientEvent::Traced(peer, route));
     }
+}
+
+fn forbids_mobility(error: &ClientError) -> bool {
+    matches!(error, ClientError::Other { code: MOBILITY_FORBIDDEN, .. })
 }
 
 /// The ticket in an answer, if the relay gave one.

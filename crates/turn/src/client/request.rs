@@ -55,7 +55,7 @@ impl Request {
                     add(&mut message, &RequestedAddressFamily::new(client.family));
                 }
                 client.access.add_to(&mut message);
-                if client.access == Access::Open {
+                if client.access == Access::Open && client.may_ask_for_ticket {
                     add(&mut message, &RawAttribute::new(MOBILITY_TICKET, &[]));
                     client.number.add_to(&mut message);
                 }

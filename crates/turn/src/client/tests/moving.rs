@@ -1,6 +1,7 @@
 //! Clients whose address changes: the allocation follows them (RFC 8016).
 
 use super::*;
+use crate::message::{MOBILITY_TICKET, error_answer};
 use crate::server::ServerStats;
 
 /// Addresses that a NAT gives the client, one after the other.
@@ -147,4 +148,29 @@ fn a_relay_without_mobility_gives_a_new_address() {
     client.restart(at(1000));
     let events = relay.serve(at(1000), address(HOMES[1]), &mut client);
     assert!(matches!(events[0], ClientEvent::Allocated { relayed, .. } if Some(relayed) != old));
+}
+
+/// coturn answers so unless it was told to allow mobility.
+#[test]
+fn a_relay_that_forbids_mobility_is_asked_for_an_address_that_stays() {
+    let mut relay = Relay::new(Limits::default());
+    let options = ClientOptions { access: Access::Open, ..ClientOptions::default() };
+    let mut client = Client::new(at(0), "ann", "a secret", options);
+    let challenged = client.poll_transmit().expect("a request");
+    let Reply::Answer(challenge) = relay.handle(at(0), address(HOMES[0]), &challenged) else {
+        panic!("no challenge")
+    };
+    client.handle(at(0), &challenge);
+    let signed = client.poll_transmit().expect("a request");
+    let request = Message::from_bytes(&signed).expect("a message");
+    assert!(request.has_attribute(MOBILITY_TICKET));
+    client.handle(at(0), &error_answer(&request, 405).finish());
+    let events = relay.serve(at(0), address(HOMES[0]), &mut client);
+    assert!(matches!(events[..], [ClientEvent::Allocated { .. }]), "{events:?}");
+    // So it gets another one elsewhere.
+    let old = client.relayed();
+    client.restart(at(1000));
+    let events = relay.serve(at(1000), address(HOMES[1]), &mut client);
+    assert!(matches!(events[..], [ClientEvent::Allocated { .. }]), "{events:?}");
+    assert_ne!(client.relayed(), old);
 }
