@@ -3,6 +3,7 @@
 mod common;
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use common::*;
@@ -14,6 +15,9 @@ use manypath_net::{
     Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, StunPort, User,
 };
 use tokio::task::JoinHandle;
+
+/// Relays that were started.
+static STARTED: AtomicU8 = AtomicU8::new(1);
 
 /// A running TURN server; it ends when this is dropped.
 struct Turn {
@@ -34,13 +38,15 @@ impl Turn {
 
     /// A relay that knows other relays.
     fn start_knowing(ip: &str, port: u16, relays: &[SocketAddr]) -> Turn {
+        // A relay that is restarted has another one.
+        let secret = STARTED.fetch_add(1, Ordering::Relaxed);
         let config = ServerConfig {
             realm: "test".into(),
             users: vec![User { name: "ann".into(), password: "secret".into() }],
             limits: Limits::default(),
             peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
             grants_open: true,
-            secret: [9; 32],
+            secret: [secret; 32],
         };
         let mut server = RelayServer::bind(RelayServerOptions {
             config,
@@ -326,4 +332,42 @@ async fn a_relay_that_was_restarted_gives_another_address_and_associations_move_
     assert_ne!(new, old);
     assert!(to.paths().iter().all(|path| path.local == new), "{:?}", to.paths());
     carry(&from, &to, 1_000_000).await;
+}
+
+#[tokio::test]
+async fn a_sender_that_knows_a_number_alone_reaches_the_endpoint_also_after_a_restart() {
+    let turn = Turn::start("127.0.0.37", 0);
+    let options = |name: &str| EndpointOptions {
+        relay_numbers: true,
+        direct_paths: false,
+        ..behind_relays(vec![turn.relay(name, "secret")])
+    };
+    let [one, two] = ["one", "two"].map(|name| Endpoint::bind(options(name)).unwrap());
+    let first = relayed_of(&one).await;
+    relayed_of(&two).await;
+    let number = one.relays()[0].number.expect("a number");
+    assert_ne!(two.relays()[0].number, Some(number));
+    let look_up = || manypath::look_up_number(turn.address, number, &[]);
+    assert_eq!(within("an answer", look_up()).await.unwrap(), first);
+    let client = client(&["127.0.0.1"]);
+    let (from, to) = connected_to(&client, behind(&turn, first), &one).await;
+    carry(&from, &to, 10_000).await;
+
+    // The relay is restarted at the same port.
+    let port = turn.address.port();
+    drop(turn);
+    let again = within("the port is free", async {
+        while std::net::UdpSocket::bind(("127.0.0.37", port)).is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Turn::start("127.0.0.37", port)
+    })
+    .await;
+    let has_moved = |all: &[RelayStatus]| all[0].relayed.is_some_and(|relayed| relayed != first);
+    let status = within("another address", one.relays_until(has_moved)).await;
+    assert_eq!(status[0].number, Some(number));
+    let second = manypath::look_up_number(again.address, number, &[]).await.unwrap();
+    assert_eq!(Some(second), status[0].relayed);
+    let (from, to) = connected_to(&client, behind(&again, second), &one).await;
+    carry(&from, &to, 10_000).await;
 }

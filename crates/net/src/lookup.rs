@@ -162,3 +162,6 @@ fn checked(
         Err(Refused::Unsupported) => Err(LookupError::Unsupported),
     }
 }
+
+#[cfg(test)]
+mod tests;

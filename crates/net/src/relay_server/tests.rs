@@ -297,3 +297,32 @@ async fn relays_list_and_measure_each_other_and_leave_one_that_stops() {
     assert!(!finds_alive(&one, second));
     assert!(one.relays()[0].loss > 0.0);
 }
+
+#[tokio::test]
+async fn a_stranger_finds_two_clients_by_their_numbers() {
+    use manypath_turn::{Access, WantedNumber};
+    with_relay(Limits::default(), |relay| async move {
+        let (access, number) = (Access::Open, WantedNumber::Any);
+        let wanted = ClientOptions { access, number, ..ClientOptions::default() };
+        let mut found = Vec::new();
+        let mut speakers = Vec::new();
+        for _ in 0..2 {
+            let mut speaker = Speaker::new(relay, "secret").await;
+            speaker.client = Client::new(speaker.clock.now(), "ann", "secret", wanted);
+            let event = speaker.next().await;
+            let Ok(ClientEvent::Allocated { relayed, number: Some(number), .. }) = event else {
+                panic!("{event:?}")
+            };
+            let from = [std::net::IpAddr::from([127, 0, 0, 5])];
+            let told = crate::look_up_number(relay, number, &from).await.unwrap();
+            assert_eq!(told, relayed);
+            found.push(number);
+            speakers.push(speaker);
+        }
+        assert_ne!(found[0], found[1]);
+        let free = (1..=99).find(|number| !found.contains(number)).unwrap();
+        let nobody = crate::look_up_number(relay, free, &[]).await;
+        assert!(matches!(nobody, Err(crate::LookupError::NoSuchNumber)), "{nobody:?}");
+    })
+    .await;
+}

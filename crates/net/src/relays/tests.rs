@@ -31,13 +31,18 @@ impl Sockets for Ports {
 }
 
 fn server(password: &str) -> Server {
+    started(password, 1)
+}
+
+/// A server after a start, with a secret of its own.
+fn started(password: &str, secret: u8) -> Server {
     let config = ServerConfig {
         realm: "r".into(),
         users: vec![User { name: "ann".into(), password: password.into() }],
         limits: Limits::default(),
         peers: PeerRules { allow: vec!["127.0.0.0/8".parse().unwrap()] },
         grants_open: true,
-        secret: [1; 32],
+        secret: [secret; 32],
     };
     Server::new(at(0), config)
 }
@@ -252,4 +257,34 @@ async fn a_way_that_the_relay_forgot_opens_after_a_second_of_silence() {
     relays.unwrap(at(6000), &mut vec![answer]);
     assert!(is_forwarded(&mut relays, &mut server, &mut ports, 6001), "forwarded again");
     assert_eq!(relays.poll_change(), None, "the way was open all the time");
+}
+
+#[tokio::test]
+async fn a_number_outlives_the_relays_restart_and_the_address_does_not() {
+    let (mut old, mut ports) = (server("secret"), Ports::default());
+    let sockets = bound().await;
+    let (mut relays, _) = Relays::numbered(at(0), &[relay("127.0.0.2:3478")], sockets.bound());
+    talk(&mut relays, &mut old, &mut ports);
+    let before = relays.status().remove(0);
+    let number = before.number.expect("a number");
+    let mut new = started("secret", 2);
+    relays.handle_timeout(at(15_000));
+    talk(&mut relays, &mut new, &mut ports);
+    relays.handle_timeout(at(15_000));
+    talk(&mut relays, &mut new, &mut ports);
+    let after = relays.status().remove(0);
+    assert_eq!(after.number, Some(number));
+    assert_ne!(after.relayed, before.relayed);
+    relays.close(at(15_001));
+    assert_eq!(relays.status()[0].number, None, "it is not ours any more");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_wants_no_number_asks_for_none() {
+    let (mut server, mut ports) = (server("secret"), Ports::default());
+    let sockets = bound().await;
+    let (mut relays, _) = Relays::accepting(at(0), &[relay("127.0.0.2:3478")], sockets.bound());
+    talk(&mut relays, &mut server, &mut ports);
+    let status = relays.status().remove(0);
+    assert!(status.is_open && status.number.is_none(), "{status:?}");
 }
