@@ -53,8 +53,11 @@ def check_machine():
 
 
 def tbf(rate):
-    """The words that shape a device to `rate`: bursts of 32 KiB, at most 50 ms in the queue."""
-    return ("root", "tbf", "rate", rate, "burst", "32kb", "latency", "50ms")
+    """The words that shape a device to `rate`, in Mbit/s or kbit/s: at most 50 ms in the queue. Bursts are of 32 KiB, above
+    100 Mbit/s of 2.6 ms: a machine that looks after the queue less often could not reach the rate."""
+    fast = re.fullmatch(r"(\d+)mbit", rate)
+    burst = 32 * max(100, int(fast[1]) if fast else 0) // 100
+    return ("root", "tbf", "rate", rate, "burst", f"{burst}kb", "latency", "50ms")
 
 
 def remove_leftovers():

@@ -167,18 +167,18 @@ class NatRouter:
 
 class TwoHomes:
     """Two hosts, each in a private network behind a router that translates, and public hosts: all around a router of the
-    Internet. Every way into the Internet is shaped to RATE, and takes DELAY_MS. With `v6` all have IPv6 as well, which the
-    routers of the homes do not translate, but let in only answers."""
+    Internet. Every way into the Internet is shaped to `rate`, and takes `delay_ms`, for which a program runs unless that
+    is 0. With `v6` all have IPv6 as well: the routers of the homes do not translate it, and let in only answers."""
 
     DELAY_MS, RATE = 10, "100mbit"
     NET, NET_V6 = "198.18", "2001:db8:1"
     PUBLIC = ("198.18.0.0/15", "203.0.0.0/16", "2001:db8::/32")
 
-    def __init__(self, lab, sender=SYMMETRIC, receiver=SYMMETRIC, v6=False, net=NET, rate=RATE):
+    def __init__(self, lab, sender=SYMMETRIC, receiver=SYMMETRIC, v6=False, net=NET, rate=RATE, delay_ms=DELAY_MS):
         """`sender` and `receiver` are the mapping and the filtering of their NATs, `net` the first two bytes of all public
         addresses."""
         check_nft()
-        self.lab, self.v6, self.net, self.rate = lab, v6, net, rate
+        self.lab, self.v6, self.net, self.rate, self.delay_ms = lab, v6, net, rate, delay_ms
         self.internet = self._host("internet", is_router=True)
         lab.forward(self.internet)
         self.sender, self.sender_nat = self._home("sender", 1, *sender)
@@ -210,8 +210,11 @@ class TwoHomes:
     def _joins(self, host, dev, number):
         """A way into the Internet; the address that it gives."""
         there, address = f"{self.net}.{number}.1", f"{self.net}.{number}.2"
-        self.lab.wire(self.internet, f"i{number}", f"{there}/24", host, dev, f"{address}/24", self.rate,
-                      "--delay-ms", str(self.DELAY_MS))
+        ends = (self.internet, f"i{number}", f"{there}/24", host, dev, f"{address}/24", self.rate)
+        if self.delay_ms:
+            self.lab.wire(*ends, "--delay-ms", str(self.delay_ms))
+        else:
+            self.lab.veth(*ends)
         self.lab.route(host, "default", "via", there)
         if self.v6:
             self._join_v6(self.internet, f"i{number}", f"{self.NET_V6}:{number}::1", host, dev, f"{self.NET_V6}:{number}::2")

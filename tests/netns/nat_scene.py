@@ -1,10 +1,21 @@
 """Two hosts in private networks, relays, and a transfer between them: how the cases of NATs begin, and what they ask."""
 
+import shutil
+from pathlib import Path
+
+from failure import Unavailable
 from cases import prepare, settings
 from nat import SYMMETRIC, TwoHomes
 from transfer import Transfer, check_complete
 
 MB = 20
+RELAY_PORT = 3478
+
+
+def check_coturn():
+    """Raises Unavailable unless there is a TURN server of another make."""
+    if shutil.which("turnserver") is None:
+        raise Unavailable("needs the command 'turnserver' (Debian: coturn)")
 
 
 class Relays:
@@ -23,6 +34,18 @@ class Relays:
         relay = self.homes.lab.spawn(host, [self.case.options.binary, "relay", "--json", "--user", "ann:secret", "--listen",
                                             address, "--allow-peer", ",".join(self.homes.PUBLIC), *more])
         relay.wait_line('"listening"', 20)
+        return relay
+
+    def start_coturn(self, number):
+        """Starts coturn in place of our relay; the process. It grants no open addresses, and knows no RFC 8016."""
+        host, address = self.places[number]
+        relay = self.homes.lab.spawn(host, [
+            "turnserver", "-n", "--listening-ip", address, "--relay-ip", address, "--lt-cred-mech", "--user", "ann:secret",
+            "--realm", "relay.example", "--no-tls", "--no-dtls", "--no-tcp", "--no-cli", "--log-file", "stdout",
+            "--userdb", str(self.homes.lab.dir / f"{number}.db"), "--pidfile", str(self.homes.lab.dir / f"{number}.pid")])
+        sockets = Path("/proc", str(relay.child.pid), "net/udp")
+        is_open = lambda: f":{RELAY_PORT:04X} " in sockets.read_text(encoding="ascii") or None
+        relay.wait_for(is_open, 20, "opens no port")
         return relay
 
     def word(self, number):
@@ -78,7 +101,7 @@ class Scene:
     def check_let_in(self, numbers):
         """The ticket names these relays and no others."""
         told = [place["relay"] for place in self.transfer.listening["relayed"]]
-        wanted = [f"{in_brackets(self.relays.places[number][1])}:3478" for number in numbers]
+        wanted = [f"{in_brackets(self.relays.places[number][1])}:{RELAY_PORT}" for number in numbers]
         self.case.check("relays that let peers in", told, told == wanted)
 
     def check_relayed(self, sent, number=0):
