@@ -32,7 +32,8 @@ pub(crate) use open::ends::{Identity, PeerEnd, TagAndPort};
 pub(crate) use open::handshake::CookieAction;
 pub(crate) use open::init::{PeerInit, init_ack};
 pub use paths::direct::Candidate;
-pub(crate) use paths::direct::PeerTrust;
+pub use paths::direct::only::Directness;
+pub(crate) use paths::direct::{Direct, PeerTrust};
 pub(crate) use paths::rank::LocalRanks;
 pub(crate) use protect::keys::own_parameter;
 pub(crate) use protect::protection::agree;
@@ -53,7 +54,6 @@ use events::Events;
 use open::agreed::Agreed;
 use open::ends::Ends;
 use paths::candidates::Candidates;
-use paths::direct::Direct;
 use paths::heartbeat::Heartbeats;
 use paths::pmtu::SizeSearch;
 use paths::rank::Ranks;
@@ -343,13 +343,10 @@ impl Association {
             assert_eq!(self.timers.next(), None, "a closed association runs no timer");
             return;
         }
-        let active = self.paths.iter().any(|p| p.liveness.state == PathState::Active);
+        let open = || self.paths.iter().filter(|p| !p.role.is_barred);
+        let active = open().any(|p| p.liveness.state == PathState::Active);
         assert!(
-            !active
-                || self
-                    .paths
-                    .iter()
-                    .all(|p| !p.role.usable || p.liveness.state != PathState::Inactive),
+            !active || open().all(|p| !p.role.usable || p.liveness.state != PathState::Inactive),
             "an inactive path is usable beside an active one"
         );
         self.paths.iter().for_each(|p| p.size.pmtu.check_invariants());

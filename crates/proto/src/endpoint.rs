@@ -19,7 +19,9 @@ use manypath_dtls::manage::KeyManagement;
 use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type};
 
 use crate::assoc::cookie::CookieKeys;
-use crate::assoc::{Association, Candidate, Identity, LinkMtus, LocalRanks, PeerTrust, Reserve};
+use crate::assoc::{
+    Association, Candidate, Direct, Identity, LinkMtus, LocalRanks, PeerTrust, Reserve,
+};
 use crate::config::Config;
 use crate::crowd::{Crowd, CrowdLimits};
 use crate::datagram::{AddressPair, Datagram, Transmit};
@@ -118,7 +120,7 @@ struct Reply {
 ///   [`forget`](Self::forget), [`set_local_addresses`](Self::set_local_addresses),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
 ///   [`set_link_mtu`](Self::set_link_mtu), [`set_local_rank`](Self::set_local_rank),
-///   [`set_candidates`](Self::set_candidates).
+///   [`set_candidates`](Self::set_candidates), [`set_direct_only`](Self::set_direct_only).
 /// - Outputs: the three `poll_` methods.
 pub struct Endpoint {
     config: EndpointConfig,
@@ -148,6 +150,8 @@ pub struct Endpoint {
     local_ranks: Arc<LocalRanks>,
     /// Where peers may reach this host, if associations look for direct paths.
     candidates: Option<Arc<[Candidate]>>,
+    /// Relays are there to meet only.
+    direct_only: bool,
 }
 
 impl Endpoint {
@@ -174,6 +178,7 @@ impl Endpoint {
             reserve: None,
             local_ranks: Arc::default(),
             candidates: None,
+            direct_only: false,
         }
     }
 
@@ -224,8 +229,8 @@ impl Endpoint {
         let mut assoc = Association::to_connect(config, id, local, keys, rng);
         assoc.set_local_ranks(now, Arc::clone(&self.local_ranks));
         if let Some(own) = &self.candidates {
-            let relayed = to.relayed.clone();
-            assoc.offer_direct_paths(now, Arc::clone(own), relayed, PeerTrust::Known);
+            let direct = Direct::new(Arc::clone(own), to.relayed.clone(), PeerTrust::Known);
+            assoc.offer_direct_paths(now, direct.only(self.direct_only));
         }
         assoc.connect(now, &to);
         assoc.set_link_mtus(now, Arc::clone(&self.link_mtus));

@@ -77,7 +77,7 @@ mod time;
 mod tx;
 mod view;
 
-pub use assoc::{AssocStats, Association, Candidate};
+pub use assoc::{AssocStats, Association, Candidate, Directness};
 pub use config::{Config, ConfigError};
 pub use crowd::{Crowd, CrowdLimits};
 pub use datagram::{Datagram, Transmit};

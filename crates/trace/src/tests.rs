@@ -55,7 +55,13 @@ fn all_chunks() -> Bytes {
         assert!(p.push_sack_path(SackPath { serial: 5, failed: true }));
         let (kind, address) = (CandidateKind::Host, ends().0);
         let list = vec![NamedAddress { kind, base: 0, address }];
-        assert!(p.push_candidates(&Candidates { asks: true, serial: 2, seen: 1, list }));
+        assert!(p.push_candidates(&Candidates {
+            asks: true,
+            direct_only: false,
+            serial: 2,
+            seen: 1,
+            list
+        }));
         assert!(p.push_pad(Pad { length: 6 }));
         assert!(p.push_dtls(true, &[0x2f; 24]));
         assert!(p.push_chunk(0xc1, 0, b"1234") && p.push_chunk(3, 0, b"short"));

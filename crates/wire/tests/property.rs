@@ -248,9 +248,10 @@ fn chunk() -> impl Strategy<Value = Spec> {
         ))),
         any::<(u32, bool)>()
             .prop_map(|(serial, failed)| Spec::Bare(Chunk::SackPath(SackPath { serial, failed }))),
-        (any::<(bool, u32, u32)>(), vec(named_address(), 0..=CANDIDATES_MAX)).prop_map(
-            |((asks, serial, seen), list)| Spec::Bare(Chunk::Candidates(Candidates {
+        (any::<(bool, bool, u32, u32)>(), vec(named_address(), 0..=CANDIDATES_MAX)).prop_map(
+            |((asks, direct_only, serial, seen), list)| Spec::Bare(Chunk::Candidates(Candidates {
                 asks,
+                direct_only,
                 serial,
                 seen,
                 list

@@ -10,6 +10,7 @@ pub(super) mod rank;
 pub(super) mod roam;
 pub(super) mod third_parties;
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
 use super::{AssocTimer, Association, Timer};
@@ -19,7 +20,7 @@ use crate::path::{InUse, NewPath, Origin, Path};
 use crate::policy::recovery::ReportScope;
 use crate::sizes;
 use crate::time::Instant;
-use crate::view::{PathId, PathState};
+use crate::view::{PathId, PathState, PathView};
 
 impl Association {
     /// Adds a path between two transport addresses; it is verified before it carries data (RFC 9260
@@ -135,6 +136,7 @@ impl Association {
         };
         let mut path = Path::new(&self.config, now, of);
         path.role.rank = self.first_rank(pair);
+        path.role.is_barred = self.bars(pair);
         if let Some(model) = path.flow.cc.model() {
             model.seed(self.rng.fork(&format!("congestion control {}", id.0)));
         }
@@ -187,6 +189,7 @@ impl Association {
         if let Some(path) = guessed {
             self.events.push(Event::PathAdded { path, local, remote });
             self.take_local_rank(now, path);
+            self.bar_paths(now);
             return Some(path);
         }
         let is_candidate = self.candidates.is_waiting(local, remote);
@@ -299,6 +302,7 @@ impl Association {
         p.liveness.error_count = 0;
         p.liveness.last_active = now;
         self.events.push(Event::PathAdded { path: id, local, remote });
+        self.bar_paths(now);
         self.set_path_state(now, id, PathState::Active);
         if let Some(r) = self.rx.receiver.as_mut() {
             r.last_data.get_or_insert(id);
@@ -328,6 +332,7 @@ impl Association {
         if to != PathState::Active {
             self.seek_in_place_of(now, id);
         }
+        self.bar_relays(now);
         self.refresh_usable(now);
     }
 
@@ -359,15 +364,18 @@ impl Association {
         let any_suppressed = self.paths.iter().any(|p| p.role.set_aside.is_some());
         let fail = &self.policies.fail;
         let views: Vec<_> = self.paths.iter().map(|p| p.view(InUse::default())).collect();
+        let others = self.views_of_open(&views);
         for (p, view) in self.paths.iter_mut().zip(&views) {
+            let may_carry = !p.liveness.is_away() && !p.role.is_barred;
             p.role.usable =
-                p.role.set_aside.is_none() && !p.liveness.is_away() && fail.is_usable(view, &views);
+                p.role.set_aside.is_none() && may_carry && fail.is_usable(view, &others);
             p.role.usable &= !self.ranks.keep_idle(p.role.rank);
         }
         if any_suppressed && self.paths.iter().all(|p| !p.role.usable) {
             // A suppressed path that has failed may be the only one left.
             for (p, view) in self.paths.iter_mut().zip(&views) {
-                p.role.usable = !p.liveness.is_away() && fail.is_usable(view, &views);
+                let may_carry = !p.liveness.is_away() && !p.role.is_barred;
+                p.role.usable = may_carry && fail.is_usable(view, &others);
             }
         }
         self.tell_ranks();
@@ -375,13 +383,23 @@ impl Association {
             self.paths.renew_least_usable();
         }
         let give_up = Timer::Assoc(AssocTimer::GiveUp);
-        let works = self.paths.iter().any(|p| p.liveness.state == PathState::Active);
+        let works = |p: &Path| p.liveness.state == PathState::Active && !p.role.is_barred;
+        let works = self.paths.iter().any(works);
         match self.config.association_timeout {
             Some(after) if !works && self.state.is_open() => {
                 self.timers.start(give_up, now + after)
             }
             _ => self.timers.stop(give_up),
         }
+    }
+
+    /// The views of paths that are not barred: a barred path is no reason to do without another.
+    pub(super) fn views_of_open<'a>(&self, views: &'a [PathView]) -> Cow<'a, [PathView]> {
+        if self.paths.iter().all(|p| !p.role.is_barred) {
+            return Cow::Borrowed(views);
+        }
+        let open = self.paths.iter().zip(views).filter(|(p, _)| !p.role.is_barred);
+        Cow::Owned(open.map(|(_, view)| view.clone()).collect())
     }
 }
 

@@ -18,4 +18,12 @@ impl Endpoint {
         self.candidates = Some(Arc::clone(&candidates));
         self.each_open(|assoc| assoc.set_candidates(now, Arc::clone(&candidates)));
     }
+
+    /// Says if relays are there to meet only, for associations that begin from now on and look for
+    /// direct paths. Their peers are told, and it holds for both ends: relayed paths carry no user
+    /// data once a direct one has worked. Until then the application has to hold content back: see
+    /// [`Association::directness`](crate::Association::directness).
+    pub fn set_direct_only(&mut self, wanted: bool) {
+        self.direct_only = wanted;
+    }
 }

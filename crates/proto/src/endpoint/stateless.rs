@@ -15,7 +15,7 @@ use super::limits::Answer;
 use super::{AssocId, Endpoint, Reply};
 use crate::assoc::cookie::{Cookie, Offers};
 use crate::assoc::{
-    Association, CookieAction, Extensions, PeerEnd, PeerInit, PeerTrust, TagAndPort, agree,
+    Association, CookieAction, Direct, Extensions, PeerEnd, PeerInit, PeerTrust, TagAndPort, agree,
     init_ack, own_parameter,
 };
 use crate::datagram::AddressPair;
@@ -390,7 +390,8 @@ impl Endpoint {
         }
         assoc.set_local_ranks(now, Arc::clone(&self.local_ranks));
         if let Some(own) = &self.candidates {
-            assoc.offer_direct_paths(now, Arc::clone(own), Vec::new(), PeerTrust::Stranger);
+            let direct = Direct::new(Arc::clone(own), Vec::new(), PeerTrust::Stranger);
+            assoc.offer_direct_paths(now, direct.only(self.direct_only));
         }
         assoc.establish(now, true);
         assoc.acknowledge_cookie(from);

@@ -12,11 +12,20 @@ pub(crate) struct Role {
     pub(crate) set_aside: Option<SuppressReason>,
     /// True if the path's rank keeps it from carrying data, and the application was told.
     pub(crate) is_kept_idle: bool,
+    /// True if the path takes a relay that is there to meet only: it carries no DATA, whatever
+    /// happens to other paths.
+    pub(crate) is_barred: bool,
 }
 
 impl Role {
     pub(super) fn new() -> Role {
-        Role { rank: PathRank::NORMAL, usable: false, set_aside: None, is_kept_idle: false }
+        Role {
+            rank: PathRank::NORMAL,
+            usable: false,
+            set_aside: None,
+            is_kept_idle: false,
+            is_barred: false,
+        }
     }
 
     /// Why it carries no data although it works; `None` if it may.

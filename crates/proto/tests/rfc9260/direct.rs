@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use manypath_proto::testing::*;
-use manypath_proto::{Candidate, CandidateKind, Instant, PathRank, PathState};
+use manypath_proto::{
+    AssocClosed, Candidate, CandidateKind, Directness, Instant, PathRank, PathState,
+};
 use manypath_wire::{Candidates, Chunk, NamedAddress, Parameter, chunk_type};
 
 fn address(text: &str) -> SocketAddr {
@@ -34,11 +36,23 @@ fn named(kind: CandidateKind, base: u8, public: &str) -> NamedAddress {
 }
 
 fn list(serial: u32, seen: u32, list: Vec<NamedAddress>) -> PeerChunk {
-    PeerChunk::Plain(Chunk::Candidates(Candidates { asks: false, serial, seen, list }))
+    PeerChunk::Plain(Chunk::Candidates(Candidates {
+        asks: false,
+        direct_only: false,
+        serial,
+        seen,
+        list,
+    }))
 }
 
 fn asking(serial: u32, seen: u32, list: Vec<NamedAddress>) -> PeerChunk {
-    PeerChunk::Plain(Chunk::Candidates(Candidates { asks: true, serial, seen, list }))
+    PeerChunk::Plain(Chunk::Candidates(Candidates {
+        asks: true,
+        direct_only: false,
+        serial,
+        seen,
+        list,
+    }))
 }
 
 fn setup() -> Setup {
@@ -106,7 +120,10 @@ fn a_list_is_repeated_until_the_peer_has_it() {
         named(CandidateKind::Host, 0, HERE),
         named(CandidateKind::Reflexive, 0, "198.51.100.7:4000"),
     ];
-    assert_eq!(first, [Candidates { asks: true, serial: 1, seen: 0, list: told.clone() }]);
+    assert_eq!(
+        first,
+        [Candidates { asks: true, direct_only: false, serial: 1, seen: 0, list: told.clone() }]
+    );
     t.run_ms(299);
     assert_eq!(lists(&mut t), []);
     t.run_ms(1);
@@ -114,7 +131,7 @@ fn a_list_is_repeated_until_the_peer_has_it() {
     t.run_ms(600);
     assert_eq!(lists(&mut t), first, "the wait has doubled");
     t.peer(list(1, 1, vec![]));
-    let answer = Candidates { asks: false, serial: 1, seen: 1, list: told };
+    let answer = Candidates { asks: false, direct_only: false, serial: 1, seen: 1, list: told };
     assert_eq!(lists(&mut t), [answer], "the peer's list is new");
     t.run(Duration::from_secs(600));
     assert_eq!(lists(&mut t), []);
@@ -156,7 +173,10 @@ fn other_candidates_make_another_list() {
     t.endpoint.set_candidates(t.now(), [host(HERE), host(OTHER)].as_slice());
     t.settle();
     let told = vec![named(CandidateKind::Host, 0, HERE), named(CandidateKind::Host, 1, OTHER)];
-    assert_eq!(lists(&mut t), [Candidates { asks: true, serial: 2, seen: 1, list: told }]);
+    assert_eq!(
+        lists(&mut t),
+        [Candidates { asks: true, direct_only: false, serial: 2, seen: 1, list: told }]
+    );
 }
 
 #[test]
@@ -408,4 +428,156 @@ fn a_failed_direct_path_is_looked_for_again() {
     let before = checks(&mut t);
     let waits = before.iter().filter(|c| c.to == address(there[1])).count();
     assert!(waits > 3, "the path has failed meanwhile: {waits}");
+}
+
+// ---- Relays to meet only ----
+
+const THERE: &str = "203.0.113.5:9899";
+
+fn wishing(list: PeerChunk) -> PeerChunk {
+    let PeerChunk::Plain(Chunk::Candidates(list)) = list else { panic!("no list") };
+    PeerChunk::Plain(Chunk::Candidates(Candidates { direct_only: true, ..list }))
+}
+
+/// A client like [`client`] that wants relays to be there to meet only.
+fn client_to_meet(init_ack: PeerChunk) -> Script {
+    let mut t = setup().start();
+    t.endpoint.set_direct_only(true);
+    t.endpoint.set_candidates(t.now(), [host(HERE)].as_slice());
+    t.connect();
+    t.expect_init();
+    t.peer(init_ack);
+    t.expect("COOKIE ECHO");
+    t.peer(cookie_ack());
+    t
+}
+
+/// The candidates of a peer behind a relay.
+fn behind_relay() -> Vec<NamedAddress> {
+    vec![named(CandidateKind::Relayed, 0, RELAYED), named(CandidateKind::Host, 1, THERE)]
+}
+
+/// The check of the peer's own address is answered.
+fn answer_check(t: &mut Script) {
+    t.run_ms(1);
+    let sent = checks(t);
+    let check = sent.iter().find(|check| check.to == address(THERE)).expect("a check");
+    t.run_ms(30);
+    t.peer_from((check.from, check.to), heartbeat_ack(&check.info));
+}
+
+/// Where DATA went since the last look.
+fn data_went(t: &mut Script) -> Vec<SocketAddr> {
+    let is_data = |chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_));
+    let sent = t.take_sent().into_iter();
+    sent.filter(|sent| sent.packet.chunks().flatten().any(is_data)).map(|s| s.remote).collect()
+}
+
+fn directness(t: &Script) -> Directness {
+    t.assoc().directness()
+}
+
+#[test]
+fn a_relay_that_is_there_to_meet_carries_the_first_words_and_nothing_later() {
+    let mut t = client_to_meet(init_ack().param(announcement()));
+    assert_eq!(directness(&t), Directness::Untold);
+    let told = lists(&mut t);
+    assert!(told.iter().all(|list| list.direct_only) && !told.is_empty(), "{told:?}");
+    t.send(100);
+    assert_eq!(data_went(&mut t), [address(RELAYED)], "its hello");
+    t.peer(list(1, 1, behind_relay()));
+    assert_eq!(directness(&t), Directness::Sought);
+    fill_credit(&mut t);
+    answer_check(&mut t);
+    assert_eq!(directness(&t), Directness::Direct);
+    data_went(&mut t);
+    t.send_packets(5);
+    let went = data_went(&mut t);
+    assert!(!went.is_empty() && went.iter().all(|to| *to == address(THERE)), "{went:?}");
+
+    // The direct path fails. The relayed one works, and carries nothing but heartbeats.
+    for _ in 0..59 {
+        t.run_ms(1000);
+        t.answer_heartbeats_at(address(RELAYED));
+    }
+    let went = data_went(&mut t);
+    assert!(went.iter().all(|to| *to == address(THERE)), "{went:?}");
+    assert!(t.assoc().closed().is_none());
+    for _ in 0..10 {
+        t.run_ms(1000);
+        t.answer_heartbeats_at(address(RELAYED));
+    }
+    assert_eq!(t.assoc().closed(), Some(&AssocClosed::PathsFailed), "as if no path worked");
+}
+
+#[test]
+fn a_direct_path_that_comes_back_carries_what_waited() {
+    let mut t = client_to_meet(init_ack().param(announcement()));
+    t.peer(list(1, 1, behind_relay()));
+    fill_credit(&mut t);
+    answer_check(&mut t);
+    t.send_packets(5);
+    for _ in 0..20 {
+        t.run_ms(1000);
+        t.answer_heartbeats_at(address(RELAYED));
+    }
+    data_went(&mut t);
+    for _ in 0..20 {
+        t.run_ms(1000);
+        t.answer_heartbeats();
+    }
+    let went = data_went(&mut t);
+    assert!(!went.is_empty() && went.iter().all(|to| *to == address(THERE)), "{went:?}");
+}
+
+#[test]
+fn the_wish_of_the_peer_holds_for_this_end() {
+    let mut t = client(&[host(HERE)], init_ack().param(announcement()));
+    assert_eq!(directness(&t), Directness::Unwanted);
+    t.peer(wishing(list(1, 1, behind_relay())));
+    assert_eq!(directness(&t), Directness::Sought);
+    fill_credit(&mut t);
+    answer_check(&mut t);
+    assert_eq!(directness(&t), Directness::Direct);
+    data_went(&mut t);
+    t.send_packets(5);
+    assert!(data_went(&mut t).iter().all(|to| *to == address(THERE)));
+}
+
+/// Without relays there is nothing to wait for. A peer that takes no part cannot know the wish.
+#[test]
+fn where_no_path_is_relayed_content_need_not_wait() {
+    let t = client_to_meet(init_ack());
+    assert_eq!(directness(&t), Directness::Direct);
+    let mut t = client_to_meet(init_ack().param(announcement()));
+    t.peer(list(1, 1, vec![named(CandidateKind::Host, 0, RELAYED)]));
+    assert_eq!(directness(&t), Directness::Direct);
+}
+
+#[test]
+fn a_stranger_is_told_that_its_wish_arrived_and_nothing_else() {
+    let mut t = server(init().param(announcement()));
+    t.run_ms(1000);
+    t.take_sent();
+    let ask = wishing(asking(1, 0, vec![named(CandidateKind::Host, 0, THERE)]));
+    t.peer(ask);
+    let empty = |serial, seen| Candidates {
+        asks: false,
+        direct_only: false,
+        serial,
+        seen,
+        list: Vec::new(),
+    };
+    assert_eq!(lists(&mut t), [empty(0, 1)]);
+    t.peer(wishing(list(1, 0, vec![])));
+    t.peer(asking(1, 0, vec![]));
+    assert_eq!(lists(&mut t), [], "nobody asked, or nobody wished");
+    t.with(|a, now| a.seek_direct_paths(now));
+    assert_eq!(lists(&mut t)[0].serial, 1);
+
+    // The other end of that: the empty list is no list.
+    let mut t = client_to_meet(init_ack().param(announcement()));
+    lists(&mut t);
+    t.peer(PeerChunk::Plain(Chunk::Candidates(empty(0, 1))));
+    assert_eq!((lists(&mut t), directness(&t)), (vec![], Directness::Sought));
 }

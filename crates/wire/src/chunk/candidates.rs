@@ -11,6 +11,8 @@ pub const CANDIDATES_MAX: usize = 32;
 
 /// The flag by which the sender asks for an answer.
 const FLAG_ASKS: u8 = 1;
+/// The flag by which the sender wants content to take direct paths alone.
+const FLAG_DIRECT_ONLY: u8 = 2;
 
 /// Bytes of a chunk without candidates.
 const FIXED_LEN: usize = 8;
@@ -60,7 +62,7 @@ pub struct NamedAddress {
 /// ```text
 ///  0               1               2               3
 /// +---------------+---------------+---------------+---------------+
-/// |  type = 0xb8  |   flags . . A |            length             |
+/// |  type = 0xb8  |   flags . D A |            length             |
 /// +---------------+---------------+---------------+---------------+
 /// |                 serial number of this list                    |
 /// +---------------+---------------+---------------+---------------+
@@ -78,6 +80,8 @@ pub struct NamedAddress {
 pub struct Candidates {
     /// The A bit: the peer has not said that this list arrived, and is asked to.
     pub asks: bool,
+    /// The D bit: relays are there to meet, and content takes direct paths alone.
+    pub direct_only: bool,
     /// Counts the sender's lists, from 1.
     pub serial: u32,
     /// The peer's latest list that came, or 0.
@@ -117,6 +121,7 @@ impl Candidates {
         }
         rest.is_empty().then_some(Self {
             asks: raw.flags & FLAG_ASKS != 0,
+            direct_only: raw.flags & FLAG_DIRECT_ONLY != 0,
             serial: u32::from_be_bytes([s0, s1, s2, s3]),
             seen: u32::from_be_bytes([p0, p1, p2, p3]),
             list,
@@ -141,7 +146,8 @@ impl PacketBuilder<'_> {
         let [s0, s1, s2, s3] = chunk.serial.to_be_bytes();
         let [p0, p1, p2, p3] = chunk.seen.to_be_bytes();
         let fixed = [s0, s1, s2, s3, p0, p1, p2, p3];
-        let flags = if chunk.asks { FLAG_ASKS } else { 0 };
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(chunk.asks, FLAG_ASKS) | flag(chunk.direct_only, FLAG_DIRECT_ONLY);
         self.push_parts(chunk_type::CANDIDATES, flags, fixed, &list)
     }
 }

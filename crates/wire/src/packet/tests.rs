@@ -280,7 +280,7 @@ fn a_sack_path_chunk_of_another_length_is_unknown_and_skipped() {
 fn candidates_end_where_their_addresses_do() {
     #[rustfmt::skip]
     let bytes = [
-        chunk_type::CANDIDATES, 1, 0, 52, 0, 0, 0, 7, 0, 0, 0, 3,
+        chunk_type::CANDIDATES, 3, 0, 52, 0, 0, 0, 7, 0, 0, 0, 3,
         0x14, 2, 0x26, 0xab, 203, 0, 113, 5, // reflexive, IPv4
         0x36, 0, 0, 1, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, // relayed, IPv6
         0x94, 0, 0, 1, 203, 0, 113, 6, 0x04, 1, 0, 2, // of a kind that is not known; a host
@@ -298,7 +298,7 @@ fn candidates_end_where_their_addresses_do() {
         named(crate::CandidateKind::Relayed, 0, "[2001:db8::9]:1"),
         named(crate::CandidateKind::Host, 1, "10.0.0.1:2"),
     ];
-    let expected = crate::Candidates { asks: true, serial: 7, seen: 3, list };
+    let expected = crate::Candidates { asks: true, direct_only: true, serial: 7, seen: 3, list };
     assert_eq!(packet(&whole).chunks().next(), Some(Ok(Chunk::Candidates(expected))));
     let ends = [12, 20, 40, 48, 56];
     for length in 4..whole.len() {

@@ -6,9 +6,11 @@
 //! that answers becomes a path.
 //!
 //! Relayed paths have the rank of a backup, since they cost the relay's operator and take a detour.
-//! They carry data until a direct path works, and again when none does.
+//! They carry data until a direct path works, and again when none does, unless an end wants them to
+//! be there [to meet only](only).
 
 pub(crate) mod checks;
+pub(crate) mod only;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,6 +25,7 @@ use crate::datagram::AddressPair;
 use crate::time::Instant;
 use crate::view::{PathId, PathRank, PathState};
 use checks::Checks;
+use only::Only;
 
 /// The wait before a list is told again, if the peer does not say that it has it. It doubles.
 const REPEAT: Duration = Duration::from_millis(300);
@@ -62,6 +65,7 @@ pub(crate) struct Direct {
     relayed: Vec<SocketAddr>,
     /// Says if the peer may be told of this host.
     trust: PeerTrust,
+    only: Only,
     checks: Checks,
 }
 
@@ -74,6 +78,7 @@ pub(crate) enum PeerTrust {
 }
 
 impl Direct {
+    /// A search with these candidates of this end. `relayed` are addresses of the peer on relays.
     pub(crate) fn new(own: Arc<[Candidate]>, relayed: Vec<SocketAddr>, trust: PeerTrust) -> Direct {
         Direct {
             own,
@@ -85,12 +90,22 @@ impl Direct {
             peer: Vec::new(),
             relayed,
             trust,
+            only: Only::default(),
             checks: Checks::default(),
         }
     }
 
-    /// The list of this end, as the peer gets it.
+    /// The list of this end, as the peer gets it. A stranger gets an empty one, without a number.
     fn list(&self) -> Candidates {
+        if self.trust == PeerTrust::Stranger {
+            return Candidates {
+                asks: false,
+                direct_only: self.wants_direct_only(),
+                serial: 0,
+                seen: self.peer_serial,
+                list: Vec::new(),
+            };
+        }
         let bases = self.bases();
         let number = |base| bases.iter().position(|known| *known == base).unwrap_or_default();
         let named = |candidate: &Candidate| NamedAddress {
@@ -100,6 +115,7 @@ impl Direct {
         };
         Candidates {
             asks: self.heard != self.serial,
+            direct_only: self.wants_direct_only(),
             serial: self.serial,
             seen: self.peer_serial,
             list: self.own.iter().take(CANDIDATES_MAX).map(named).collect(),
@@ -127,10 +143,11 @@ impl Direct {
             || self.peer.iter().any(is_peers)
     }
 
-    /// Takes the peer's list, if it is newer than the one before. True if it is.
+    /// Takes the peer's list, if it is newer than the one before. True if it is. That of a peer to
+    /// which this end is a stranger has the number 0, and is none.
     fn take(&mut self, chunk: &Candidates) -> bool {
-        let is_newer = self.peer_serial == 0
-            || (chunk.serial.wrapping_sub(self.peer_serial) as i32).is_positive();
+        let is_after = (chunk.serial.wrapping_sub(self.peer_serial) as i32).is_positive();
+        let is_newer = chunk.serial != 0 && (self.peer_serial == 0 || is_after);
         if is_newer {
             self.peer_serial = chunk.serial;
             self.peer = chunk.list.iter().copied().filter(|n| may_be_reached(n.address)).collect();
@@ -160,16 +177,9 @@ fn may_be_reached(address: SocketAddr) -> bool {
 }
 
 impl Association {
-    /// Begins to look for direct paths, if the peer does, too. `relayed` are addresses of the peer
-    /// on relays.
-    pub(crate) fn offer_direct_paths(
-        &mut self,
-        now: Instant,
-        own: Arc<[Candidate]>,
-        relayed: Vec<SocketAddr>,
-        trust: PeerTrust,
-    ) {
-        self.direct = Some(Box::new(Direct::new(own, relayed, trust)));
+    /// Begins to look for direct paths, if the peer does, too.
+    pub(crate) fn offer_direct_paths(&mut self, now: Instant, direct: Direct) {
+        self.direct = Some(Box::new(direct));
         self.rank_relayed_paths(now);
     }
 
@@ -256,10 +266,14 @@ impl Association {
         if chunk.seen == direct.serial {
             direct.heard = direct.serial;
             direct.tell_at = None;
+            direct.wish_is_told();
         }
+        direct.peer_wants_direct_only(chunk.direct_only);
         let is_new = direct.take(chunk);
         let is_known = direct.trust == PeerTrust::Known;
-        if is_known && (is_new || chunk.asks) {
+        // A stranger may know that its wish arrived, before it says more.
+        let hears_wish = chunk.asks && chunk.direct_only;
+        if (is_known && (is_new || chunk.asks)) || hears_wish {
             let on = self.control_path();
             self.push_candidates(on);
         }
@@ -267,6 +281,7 @@ impl Association {
             self.rank_relayed_paths(now);
             self.renew_checks(now);
         }
+        self.bar_relays(now);
         self.renew_direct_timer();
     }
 
@@ -305,5 +320,6 @@ impl Association {
         for (id, pair) in pairs {
             self.set_path_rank(now, id, self.first_rank(pair));
         }
+        self.bar_paths(now);
     }
 }

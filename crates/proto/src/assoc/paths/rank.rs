@@ -131,9 +131,11 @@ impl Association {
         let view = |p: &Path| p.view(self.out.in_use(p.id));
         let mut views: smallvec::SmallVec<[PathView; 4]> = self.paths.iter().map(view).collect();
         let fail = &self.policies.fail;
+        let others = self.views_of_open(&views);
         let usable: smallvec::SmallVec<[bool; 8]> = (self.paths.iter().zip(&views))
             .map(|(p, view)| {
-                !p.liveness.is_away() && p.role.set_aside.is_none() && fail.is_usable(view, &views)
+                let may_carry = !p.liveness.is_away() && !p.role.is_barred;
+                may_carry && p.role.set_aside.is_none() && fail.is_usable(view, &others)
             })
             .collect();
         views.iter_mut().zip(usable).for_each(|(view, usable)| view.usable = usable);
@@ -182,11 +184,12 @@ impl Association {
         }
     }
 
-    /// A path as the path set sees it. A path that its rank keeps idle does not work for the path
-    /// set, so that it cannot displace a cheaper one.
+    /// A path as the path set sees it. A path that is barred, or that its rank keeps idle, does not
+    /// work for the path set, so that it cannot displace a cheaper one.
     pub(crate) fn standing(&self, p: &Path) -> Standing {
         let mut standing = p.standing();
-        if standing.state == PathState::Active && self.ranks.keep_idle(p.role.rank) {
+        let is_idle = p.role.is_barred || self.ranks.keep_idle(p.role.rank);
+        if standing.state == PathState::Active && is_idle {
             standing.state = PathState::Inactive;
         }
         standing

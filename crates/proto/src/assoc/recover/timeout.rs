@@ -297,7 +297,8 @@ impl Association {
     fn on_no_usable_path(&mut self, now: Instant) {
         let limit = self.last_heard.zip(self.config.association_timeout);
         let until = limit.map(|(heard_at, after)| heard_at + after);
-        match until.filter(|until| *until > now) {
+        // Over relays that are there to meet only, the peer is heard in vain.
+        match until.filter(|until| *until > now && !self.bars_relays()) {
             Some(until) => self.timers.set(Timer::Assoc(AssocTimer::GiveUp), until),
             None => self.give_up(),
         }

@@ -55,8 +55,13 @@ impl Association {
     }
 
     /// The chunk to send next and its path: retransmissions first, then new data (RFC 9260 §6.1,
-    /// C).
+    /// C). Whatever policies say, none takes a barred path.
     pub(crate) fn choose(&mut self, now: Instant) -> Option<Choice> {
+        let chosen = self.choose_by_policies(now)?;
+        self.paths.get(chosen.path).is_some_and(|p| !p.role.is_barred).then_some(chosen)
+    }
+
+    fn choose_by_policies(&mut self, now: Instant) -> Option<Choice> {
         if !self.state.may_send_data() {
             return None;
         }
