@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use manypath_net::{Uplinks, unmapped};
@@ -14,8 +15,9 @@ use manypath_proto::{
 };
 use tokio::task::coop;
 
-use crate::error::SendError;
+use crate::error::{DirectPathError, SendError};
 use crate::events::EventStream;
+use crate::relay_use;
 use crate::shared::Shared;
 
 /// An association with a peer: messages on streams, over several paths at once.
@@ -113,6 +115,30 @@ impl Association {
     /// Elsewhere nothing changes.
     pub fn admit(&self) {
         self.shared().with(|inner, now| inner.admit(now, self.id()));
+    }
+
+    /// Waits until content may be sent, for `limit` at most. If this end or its peer wants relays
+    /// [to meet only](crate::RelayUse::ToMeet), that is when a direct path works and both ends know
+    /// of the wish: relayed paths carry nothing that is sent later. Elsewhere it is at once.
+    ///
+    /// Both ends have to call this before their first content, or the peer's wish goes unheeded. A
+    /// peer that is not [admitted](Self::admit) yet finds no direct path.
+    ///
+    /// # Errors
+    /// No direct path works in time, or the association is over.
+    pub async fn direct_path(&self, limit: Duration) -> Result<(), DirectPathError> {
+        relay_use::direct_path(self, limit).await
+    }
+
+    /// Waits until the peer knows that this end wants relays [to meet
+    /// only](crate::RelayUse::ToMeet), for `limit` at most: for those who ask it for content with
+    /// their first message. At once if this end does not want that, or the peer looks for no direct
+    /// paths.
+    ///
+    /// # Errors
+    /// The peer does not say so in time, or the association is over.
+    pub async fn direct_only_told(&self, limit: Duration) -> Result<(), DirectPathError> {
+        relay_use::direct_only_told(self, limit).await
     }
 
     /// Waits until the peer has acknowledged everything sent so far. Its application may not have

@@ -25,7 +25,9 @@ const HOSTS_MAX: usize = 12;
 /// The wish for direct paths, as handles of the endpoint change it.
 #[derive(Debug, Default)]
 pub(crate) struct Wish {
-    /// Servers that say under which address they see us: relays. None: nothing is looked for.
+    /// Direct paths are looked for.
+    is_there: bool,
+    /// Servers that say under which address they see us: relays.
     servers: Vec<SocketAddr>,
     /// The servers, or the addresses of this host, have changed.
     is_stale: bool,
@@ -41,8 +43,9 @@ impl Wish {
         engine: &mut Endpoint,
         servers: impl IntoIterator<Item = SocketAddr>,
     ) {
-        if self.servers.is_empty() {
+        if !std::mem::replace(&mut self.is_there, true) {
             engine.set_candidates(now, Vec::new());
+            self.is_stale = true;
         }
         for server in servers {
             if self.servers.len() < SERVERS_MAX && !self.servers.contains(&server) {
@@ -114,7 +117,7 @@ impl Search {
         bound: &BoundAddresses,
         relays: &mut Relays,
     ) -> Option<Vec<Candidate>> {
-        if wish.servers.is_empty() {
+        if !wish.is_there {
             return None;
         }
         let is_stale = std::mem::take(&mut wish.is_stale);
@@ -127,7 +130,9 @@ impl Search {
             let pairs: Vec<_> = wish.servers.iter().flat_map(of).collect();
             self.reflexive.follow(now, &pairs);
             #[cfg(feature = "port-mapping")]
-            self.mappings.follow(now, &self.hosts, wish.servers[0].ip());
+            if let Some(server) = wish.servers.first() {
+                self.mappings.follow(now, &self.hosts, server.ip());
+            }
         }
         if std::mem::take(&mut wish.has_doubts) | self.arrivals.take_doubt(now) {
             self.reflexive.ask_again(now);

@@ -138,6 +138,7 @@ impl Driver {
             }
             self.run_relays(inner, now);
             let search = self.run_direct(inner, now);
+            inner.keep_relayed(&mut self.received);
             if self.one_by_one {
                 self.feed_one_by_one(inner, max_batches, segments);
             }
@@ -300,7 +301,8 @@ impl Driver {
             match inner.assocs.engine.poll_transmit(now, segments, &mut bytes) {
                 Some(transmit) => {
                     let mut batch = Outgoing::new(transmit, bytes);
-                    if self.relays.wrap(now, &mut batch) {
+                    let may_leave = inner.may_leave_from(batch.transmit.local);
+                    if may_leave && self.relays.wrap(now, &mut batch) {
                         self.outgoing.push(batch);
                     } else {
                         self.sockets.drop_batch(&batch);

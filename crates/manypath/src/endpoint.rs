@@ -12,11 +12,12 @@ use bytes::Bytes;
 #[cfg(feature = "relay")]
 use manypath_net::RelayStatus;
 use manypath_net::{
-    BindTo, Clock, RELAY_OVERHEAD, RELAY_OVERHEAD_MAX, Relays, SendFailures, UdpSockets, unmapped,
+    BindTo, Clock, Pairs, RELAY_OVERHEAD, RELAY_OVERHEAD_MAX, Relays, SendFailures, UdpSockets,
+    Uplinks, unmapped,
 };
 use manypath_proto as proto;
 use manypath_proto::{
-    AssocId, ConnectTo, KeyManagement, PathId, PathRank, PathStats, Rng, SendOptions,
+    AssocId, ConnectTo, Instant, KeyManagement, PathId, PathRank, PathStats, Rng, SendOptions,
 };
 use tokio::runtime;
 
@@ -26,7 +27,11 @@ use crate::error::{BindError, ConnectError};
 use crate::memory;
 use crate::options::{ConnectTarget, EndpointOptions};
 use crate::ranks::{RankPlaceError, addresses_of_interface};
+#[cfg(feature = "relay")]
+use crate::relay_use::{self, RelayUse};
 use crate::roaming::Roaming;
+#[cfg(feature = "relay")]
+use crate::shared::Inner;
 use crate::shared::{AcceptLimits, PeerPlaces, Shared};
 use crate::uplinks;
 
@@ -47,6 +52,11 @@ struct Handle {
     keys: Option<Arc<dyn KeyManagement>>,
     #[cfg(feature = "relay")]
     direct_paths: bool,
+    #[cfg(feature = "relay")]
+    relay_use: RelayUse,
+    /// It has relays of its own.
+    #[cfg(feature = "relay")]
+    has_relays: bool,
 }
 
 impl Drop for Handle {
@@ -72,7 +82,10 @@ impl Endpoint {
         let has_relays = false;
         let header = if options.accept { RELAY_OVERHEAD_MAX } else { RELAY_OVERHEAD };
         let relay_header = if has_relays { header } else { 0 };
-        let config = Arc::new(options.config.for_sockets(relay_header)?);
+        let mut config = options.config.for_sockets(relay_header)?;
+        let hides = hides_addresses(&options);
+        config.advertise_addresses &= !hides;
+        let config = Arc::new(config);
         if options.sctp_port == 0 {
             return Err(BindError::SctpPort);
         }
@@ -94,7 +107,7 @@ impl Endpoint {
                 // A socket on every address adds none: the peer is told of the addresses that
                 // packets come to, as a list of all interfaces would hold many that it cannot
                 // reach.
-                local_addresses: bound.concrete().collect(),
+                local_addresses: if hides { Vec::new() } else { bound.concrete().collect() },
             },
             Rng::from_seed(seed),
         );
@@ -126,15 +139,14 @@ impl Endpoint {
         let follows = sockets.follows_uplinks() && options.follow_network;
         let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits, follows);
         shared.with(|inner, now| {
-            for (place, rank) in options.ranks {
-                inner.ranks.want(place, rank)?;
+            for (place, rank) in &options.ranks {
+                inner.ranks.want(place.clone(), *rank)?;
             }
             inner.apply_ranks(now);
+            inner.hides_addresses = hides;
+            inner.takes_relays_only = hides && has_relays;
             #[cfg(feature = "relay")]
-            if options.direct_paths && options.accept {
-                let relays = options.relays.iter().map(|relay| unmapped(relay.address));
-                inner.seek_direct_paths(now, relays.collect());
-            }
+            begin_search(inner, now, &options);
             Ok::<_, BindError>(())
         })?;
         let roaming = options.follow_network.then(|| Roaming::start(&mut sockets));
@@ -146,6 +158,10 @@ impl Endpoint {
             keys,
             #[cfg(feature = "relay")]
             direct_paths: options.direct_paths,
+            #[cfg(feature = "relay")]
+            relay_use: options.relay_use,
+            #[cfg(feature = "relay")]
+            has_relays,
         };
         Ok(Endpoint { handle: Arc::new(handle) })
     }
@@ -188,22 +204,19 @@ impl Endpoint {
         let relayed = without_repeats(relayed.into_iter().map(|relayed| relayed.address));
         let mut others = without_repeats(remotes);
         others.retain(|remote| !relayed.contains(remote));
+        if self.hides_addresses() && !relayed.is_empty() {
+            others.clear();
+        }
         let remotes = [&relayed[..], &others].concat();
         if remotes.is_empty() {
             return Err(ConnectError::NoRemote);
         }
-        let (uplinks, pairs) = uplinks::find(self.shared(), &relayed, &others).await;
-        if pairs.paths.is_empty() {
-            let locals = self.shared().bound().sources_for(&remotes);
-            return Err(ConnectError::NoPath { locals, remotes });
-        }
-        let candidates = pairs.candidates;
+        let Ways { uplinks, paths, candidates } = self.ways_to(&relayed, &others).await?;
         let limit = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
         let relayed = if self.seeks_direct_paths(relays) { relayed } else { Vec::new() };
-        let to = ConnectTo::new(pairs.paths, sctp_port);
+        let to = ConnectTo::new(paths, sctp_port);
         let to = ConnectTo { candidates, limit, relayed, ..to };
         let keys = security.map_or_else(|| self.handle.keys.clone(), |security| security.keys());
-        let uplinks = self.shared().follows_uplinks.then_some(uplinks);
         let peer = PeerPlaces { remotes, uplinks };
         let id = self.shared().with(|inner, now| inner.connect(now, to, keys, peer, first))?;
         let association = self.handle_for(id);
@@ -216,11 +229,54 @@ impl Endpoint {
         Ok(association)
     }
 
+    /// The pairs of addresses for an association with a peer that has some on relays, and others.
+    async fn ways_to(
+        &self,
+        relayed: &[SocketAddr],
+        others: &[SocketAddr],
+    ) -> Result<Ways, ConnectError> {
+        let remotes = [relayed, others].concat();
+        #[cfg(feature = "relay")]
+        if self.hides_addresses() && self.handle.has_relays {
+            let paths = relay_use::ways_to(self.shared(), &remotes).await;
+            let ways = Ways { uplinks: None, paths, candidates: Vec::new() };
+            return if ways.paths.is_empty() {
+                Err(ConnectError::NoRelay { remotes })
+            } else {
+                Ok(ways)
+            };
+        }
+        if self.hides_addresses() && relayed.is_empty() {
+            return Err(ConnectError::NoRelay { remotes });
+        }
+        let (uplinks, pairs) = uplinks::find(self.shared(), relayed, others).await;
+        if pairs.paths.is_empty() {
+            let locals = self.shared().bound().sources_for(&remotes);
+            return Err(ConnectError::NoPath { locals, remotes });
+        }
+        let Pairs { paths, candidates, .. } = pairs;
+        let uplinks = self.shared().follows_uplinks.then_some(uplinks);
+        Ok(Ways { uplinks, paths, candidates })
+    }
+
+    /// True if no peer is told an address of this host.
+    fn hides_addresses(&self) -> bool {
+        #[cfg(feature = "relay")]
+        let hides = self.handle.relay_use == RelayUse::Only;
+        #[cfg(not(feature = "relay"))]
+        let hides = false;
+        hides
+    }
+
     /// Begins to look for direct paths, if that is wanted, and there are relays to ask where we
-    /// are. True if so.
+    /// are. True if so, or if it has begun.
     #[cfg(feature = "relay")]
     fn seeks_direct_paths(&self, relays: Vec<SocketAddr>) -> bool {
-        let seeks = self.handle.direct_paths && !relays.is_empty();
+        let seeks = match self.handle.relay_use {
+            RelayUse::Only => false,
+            RelayUse::Beside => self.handle.direct_paths && !relays.is_empty(),
+            RelayUse::ToMeet => true,
+        };
         if seeks {
             self.shared().with(|inner, now| inner.seek_direct_paths(now, relays));
         }
@@ -364,6 +420,41 @@ impl Endpoint {
             inner.assocs.abort_all(now, reason.as_ref());
         });
     }
+}
+
+/// True if no peer is to be told an address of this host.
+#[cfg(feature = "relay")]
+fn hides_addresses(options: &EndpointOptions) -> bool {
+    options.relay_use == RelayUse::Only
+}
+
+#[cfg(not(feature = "relay"))]
+fn hides_addresses(_options: &EndpointOptions) -> bool {
+    false
+}
+
+/// Begins to look for direct paths, if that is wanted from the start.
+#[cfg(feature = "relay")]
+fn begin_search(inner: &mut Inner, now: Instant, options: &EndpointOptions) {
+    let has_relays = !options.relays.is_empty();
+    let seeks = match options.relay_use {
+        RelayUse::Only => false,
+        RelayUse::Beside => options.direct_paths && options.accept && has_relays,
+        // Without relays, too: the peer's lists say which of its addresses are on relays.
+        RelayUse::ToMeet => true,
+    };
+    if seeks {
+        let relays = options.relays.iter().map(|relay| unmapped(relay.address));
+        inner.seek_direct_paths(now, relays.collect());
+    }
+    inner.assocs.engine.set_direct_only(options.relay_use == RelayUse::ToMeet);
+}
+
+/// Pairs of addresses for an association, and the uplinks that it follows.
+struct Ways {
+    uplinks: Option<Uplinks>,
+    paths: Vec<(SocketAddr, SocketAddr)>,
+    candidates: Vec<(SocketAddr, SocketAddr)>,
 }
 
 /// Addresses in their order, each once, IPv4 ones as such.

@@ -48,6 +48,13 @@ pub enum ConnectError {
         /// Addresses that it was to connect to.
         remotes: Vec<SocketAddr>,
     },
+    /// Everything is to go through relays, and none leads there: those of this host gave it no
+    /// address or do not forward to the peer, or it has none and the peer has no relayed address.
+    #[error("no relay leads to any of the addresses ({})", addresses(.remotes))]
+    NoRelay {
+        /// Addresses that it was to connect to.
+        remotes: Vec<SocketAddr>,
+    },
     /// The endpoint was closed.
     #[error("the endpoint was closed")]
     EndpointClosed,
@@ -67,6 +74,18 @@ fn addresses(list: &[SocketAddr]) -> String {
         return "none".to_owned();
     }
     list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Why content that is to take direct paths alone has to wait.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectPathError {
+    /// No direct path works after this time.
+    #[error("no direct path within {} s", .0.as_secs_f64())]
+    NotFound(std::time::Duration),
+    /// The association is over.
+    #[error(transparent)]
+    Closed(#[from] AssocClosed),
 }
 
 /// Why a message could not be sent.

@@ -79,6 +79,7 @@ mod memory;
 mod options;
 mod ranks;
 mod reading;
+mod relay_use;
 mod roaming;
 #[cfg(feature = "measure")]
 mod routes;
@@ -91,10 +92,12 @@ mod wakers;
 
 pub use association::Association;
 pub use endpoint::Endpoint;
-pub use error::{BindError, ConnectError, OpenStreamError, SendError};
+pub use error::{BindError, ConnectError, DirectPathError, OpenStreamError, SendError};
 pub use events::EventStream;
 pub use options::{ConnectTarget, DEFAULT_PORT, EndpointOptions, RelayedAddress};
 pub use ranks::RankPlaceError;
+#[cfg(feature = "relay")]
+pub use relay_use::RelayUse;
 #[cfg(feature = "measure")]
 pub use routes::RouteWatch;
 pub use security::Security;

@@ -9,6 +9,8 @@ use manypath_net::BindTo;
 use manypath_net::Relay;
 use manypath_proto::{Config, PathRank};
 
+#[cfg(feature = "relay")]
+use crate::relay_use::RelayUse;
 use crate::security::Security;
 use crate::strangers::StrangerLimits;
 
@@ -62,6 +64,9 @@ pub struct EndpointOptions {
     /// relays carry data only while no direct one works.
     #[cfg(feature = "relay")]
     pub direct_paths: bool,
+    /// The part that relays play.
+    #[cfg(feature = "relay")]
+    pub relay_use: RelayUse,
     /// Makes sockets and paths follow this host's network: addresses that come and go, interfaces
     /// that are created again, routes. Off, everything stays as it was when the endpoint was bound,
     /// only the application [adds](crate::Association::add_path) and removes paths, and
@@ -110,6 +115,8 @@ impl EndpointOptions {
             relay_numbers: false,
             #[cfg(feature = "relay")]
             direct_paths: true,
+            #[cfg(feature = "relay")]
+            relay_use: RelayUse::Beside,
             follow_network: true,
             sctp_port: DEFAULT_PORT,
             accept: false,

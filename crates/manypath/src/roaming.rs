@@ -101,7 +101,9 @@ impl Roaming {
         found: &Followed,
     ) {
         inner.set_bound(sockets);
-        inner.assocs.engine.set_local_addresses(inner.bound.concrete().collect());
+        if !inner.hides_addresses {
+            inner.assocs.engine.set_local_addresses(inner.bound.concrete().collect());
+        }
         inner.apply_ranks(now); // before paths from new addresses come
         let open = inner.assocs.open();
         self.lost.retain(|lost| open.contains(&lost.assoc));
@@ -161,6 +163,9 @@ impl Roaming {
         open: &[AssocId],
         NewAddress { address, instead_of }: NewAddress,
     ) {
+        if inner.takes_relays_only {
+            return;
+        }
         let mut returned = Vec::new();
         self.lost.retain(|lost| {
             let is_back = !lost.on_any && Some(lost.local) == instead_of;

@@ -70,6 +70,8 @@ impl Shared {
             strangers: limits.strangers.map(|limits| Crowd::new(limits.crowd())),
             relay_paths: RelayPaths::new(relays.len()),
             relay_channels: RelayChannels::default(),
+            takes_relays_only: false,
+            hides_addresses: false,
             #[cfg(feature = "relay")]
             direct: Wish::default(),
             open: true,
@@ -113,6 +115,10 @@ pub(crate) struct Inner {
     pub(crate) strangers: Option<Crowd<AssocId>>,
     pub(crate) relay_paths: RelayPaths,
     relay_channels: RelayChannels,
+    /// Packets leave and come through relays of this host alone.
+    pub(crate) takes_relays_only: bool,
+    /// Peers are told no address of this host.
+    pub(crate) hides_addresses: bool,
     /// The wish for direct paths.
     #[cfg(feature = "relay")]
     pub(crate) direct: Wish,
@@ -201,9 +207,6 @@ impl Inner {
     /// Looks for direct paths from now on. These relays say which addresses NATs give this host.
     #[cfg(feature = "relay")]
     pub(crate) fn seek_direct_paths(&mut self, now: Instant, relays: Vec<SocketAddr>) {
-        if relays.is_empty() {
-            return;
-        }
         self.direct.ask(now, &mut self.assocs.engine, relays);
         self.assocs.kick();
     }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use common::*;
 use manypath::{
-    Association, BindTo, Bytes, ConnectTarget, Endpoint, EndpointOptions, PathRank, PathState,
-    Relay, RelayStatus, RelayedAddress, SendOptions,
+    Association, BindTo, Bytes, ConnectError, ConnectTarget, DirectPathError, Endpoint,
+    EndpointOptions, PathRank, PathState, Relay, RelayStatus, RelayUse, RelayedAddress,
+    SendOptions,
 };
 use manypath_net::{
     Limits, PeerRules, RelayServer, RelayServerOptions, ServerConfig, StunPort, User,
@@ -370,4 +371,118 @@ async fn a_sender_that_knows_a_number_alone_reaches_the_endpoint_also_after_a_re
     assert_eq!(Some(second), status[0].relayed);
     let (from, to) = connected_to(&client, behind(&again, second), &one).await;
     carry(&from, &to, 10_000).await;
+}
+
+// ---- Relays to meet only, and relays for everything ----
+
+/// Longer than a direct path takes here.
+const SOON: Duration = Duration::from_secs(10);
+
+fn with_use(relay_use: RelayUse, options: EndpointOptions) -> Endpoint {
+    Endpoint::bind(EndpointOptions { relay_use, ..options }).unwrap()
+}
+
+/// Bytes that left through the relay.
+fn relayed_bytes(association: &Association, relayed: SocketAddr) -> u64 {
+    let paths = association.paths();
+    let through = paths.iter().filter(|p| p.remote == relayed || p.local == relayed);
+    through.map(|path| path.counters.bytes_sent).sum()
+}
+
+/// Either end alone may want it: both hold their content back.
+#[tokio::test]
+async fn no_content_goes_through_a_relay_that_is_there_to_meet() {
+    let turn = Turn::start("127.0.0.41", 0);
+    for (here, there) in
+        [(RelayUse::ToMeet, RelayUse::Beside), (RelayUse::Beside, RelayUse::ToMeet)]
+    {
+        let server = with_use(there, behind_relays(vec![turn.relay("one", "secret")]));
+        let relayed = relayed_of(&server).await;
+        let client = with_use(here, options(&["127.0.0.1"], false));
+        let (from, to) = connected_to(&client, behind(&turn, relayed), &server).await;
+        to.direct_path(SOON).await.unwrap();
+        within("a wish", async {
+            while from.paths().len() < 2 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        from.direct_path(SOON).await.unwrap();
+        let before = [relayed_bytes(&from, relayed), relayed_bytes(&to, relayed)];
+        carry(&from, &to, 2_000_000).await;
+        carry(&to, &from, 2_000_000).await;
+        let after = [relayed_bytes(&from, relayed), relayed_bytes(&to, relayed)];
+        let more = after[0] - before[0] + after[1] - before[1];
+        assert!(more < 20_000, "{here:?} {there:?}: {more} bytes of SACKs and heartbeats");
+    }
+}
+
+#[tokio::test]
+async fn content_that_no_relay_may_carry_waits_for_a_direct_path_in_vain() {
+    let turn = Turn::start("127.0.0.42", 0);
+    let server = with_use(RelayUse::Only, behind_relays(vec![turn.relay("one", "secret")]));
+    let relayed = relayed_of(&server).await;
+    let client = with_use(RelayUse::ToMeet, options(&["127.0.0.1"], false));
+    let (from, to) = connected_to(&client, behind(&turn, relayed), &server).await;
+    let limit = Duration::from_millis(500);
+    assert_eq!(from.direct_path(limit).await, Err(DirectPathError::NotFound(limit)));
+    assert_eq!(to.direct_path(limit).await, Ok(()), "it does not know of the wish");
+    let paths = [from.paths(), to.paths()].concat();
+    assert!(paths.iter().all(|p| p.local == relayed || p.remote == relayed), "{paths:?}");
+    let ending = async { tokio::join!(from.direct_path(SOON), async { to.abort("enough") }) };
+    let (ended, ()) = within("an end", ending).await;
+    assert!(matches!(ended, Err(DirectPathError::Closed(_))), "{ended:?}");
+}
+
+/// It has two addresses, which INIT ACK would list.
+#[tokio::test]
+async fn an_endpoint_that_takes_relays_alone_tells_nobody_where_it_is() {
+    let turn = Turn::start("127.0.0.43", 0);
+    let relays = vec![turn.relay("one", "secret")];
+    let at_two = EndpointOptions { relays, ..options(&["127.0.0.2", "127.0.0.3"], true) };
+    let server = with_use(RelayUse::Only, EndpointOptions { relay_peers: false, ..at_two });
+    let relayed = relayed_of(&server).await;
+    let client = client(&["127.0.0.1", "127.0.0.4"]);
+    let (from, to) = connected_to(&client, behind(&turn, relayed), &server).await;
+    carry(&from, &to, 1_000_000).await;
+    carry(&to, &from, 1_000_000).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(from.paths().iter().all(|p| p.remote == relayed), "{:?}", from.paths());
+    assert!(to.paths().iter().all(|p| p.local == relayed), "{:?}", to.paths());
+    // Whoever knows its address meets silence there.
+    let directly = ConnectTarget::new(server.local_addresses()).within(Duration::from_secs(1));
+    assert!(client.connect(directly).await.is_err());
+}
+
+#[tokio::test]
+async fn an_endpoint_with_relays_for_everything_reaches_peers_from_relay_to_relay() {
+    let turn = Turn::start("127.0.0.44", 0);
+    let server = Endpoint::bind(behind_relays(vec![turn.relay("one", "secret")])).unwrap();
+    let relayed = relayed_of(&server).await;
+    let relays = vec![turn.relay("own", "secret")];
+    let at_two = EndpointOptions { relays, ..options(&["127.0.0.1", "127.0.0.4"], false) };
+    let client = with_use(RelayUse::Only, EndpointOptions { relay_peers: false, ..at_two });
+    let target = ConnectTarget { remotes: server.local_addresses(), ..behind(&turn, relayed) };
+    let (from, to) = connected_to(&client, target, &server).await;
+    carry(&from, &to, 1_000_000).await;
+    carry(&to, &from, 1_000_000).await;
+    let own = client.relays()[0].relayed.unwrap();
+    let is_relayed = |p: &manypath::PathStats| (p.local, p.remote) == (own, relayed);
+    assert!(from.paths().iter().all(is_relayed), "{:?}", from.paths());
+    assert!(to.paths().iter().all(|p| p.remote == own), "{:?}", to.paths());
+}
+
+#[tokio::test]
+async fn an_endpoint_without_relays_that_takes_them_alone_reaches_relayed_addresses_alone() {
+    let turn = Turn::start("127.0.0.45", 0);
+    let server = Endpoint::bind(behind_relays(vec![turn.relay("one", "secret")])).unwrap();
+    let relayed = relayed_of(&server).await;
+    let client = with_use(RelayUse::Only, options(&["127.0.0.1"], false));
+    let directly = ConnectTarget::new(server.local_addresses());
+    let refused = client.connect(directly).await.unwrap_err();
+    assert!(matches!(refused, ConnectError::NoRelay { .. }), "{refused}");
+    let target = ConnectTarget { remotes: server.local_addresses(), ..behind(&turn, relayed) };
+    let (from, to) = connected_to(&client, target, &server).await;
+    carry(&from, &to, 1_000_000).await;
+    assert!(from.paths().iter().all(|p| p.remote == relayed), "{:?}", from.paths());
 }

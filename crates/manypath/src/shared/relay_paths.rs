@@ -44,14 +44,27 @@ impl RelayPaths {
         if self.relays == 0 || remotes.is_empty() {
             return;
         }
-        let wanted = (0..self.relays).map(|i| (i, remotes[i % remotes.len()]));
-        self.wanted.extend(wanted);
+        self.want(&remotes);
         if let Some(assoc) = engine.assoc_mut(id) {
             for &(relayed, peer) in self.open.iter().filter(|w| remotes.contains(&w.1)) {
                 assoc.add_path(now, relayed, peer);
             }
         }
         self.users.insert(id, remotes);
+    }
+
+    /// Requests a path to one of these addresses through each relay.
+    pub(crate) fn want(&mut self, remotes: &[SocketAddr]) {
+        if !remotes.is_empty() {
+            let wanted = (0..self.relays).map(|i| (i, remotes[i % remotes.len()]));
+            self.wanted.extend(wanted);
+        }
+    }
+
+    /// The open paths to these addresses.
+    #[cfg(feature = "relay")]
+    pub(crate) fn ways_to(&self, remotes: &[SocketAddr]) -> Vec<Way> {
+        self.open.iter().copied().filter(|way| remotes.contains(&way.1)).collect()
     }
 
     /// The association uses relays no more.
