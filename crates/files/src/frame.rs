@@ -55,6 +55,8 @@ pub mod reason {
     pub const REFUSED: &str = "refused";
     /// The other side waited for progress in vain.
     pub const STALLED: &str = "stalled";
+    /// No direct path works, and one side lets no relay carry content.
+    pub const NO_DIRECT_PATH: &str = "no direct path";
     /// The other side did something this protocol does not know.
     pub const PROTOCOL: &str = "protocol error";
 }

@@ -8,7 +8,7 @@
 //! byte 3      token length T, 1..=255
 //! T bytes     token
 //! 32 bytes    SHA-256 fingerprint of the receiver's public key, only if strict
-//! 1 byte      number of addresses N, 1..=32
+//! 1 byte      number of addresses N, 1..=32; 0 only if byte 0 is 3 or 4
 //! N times     4 and four bytes, or 6 and sixteen bytes: an IP address, network order; an IPv4
 //!             address that is written as an IPv6 one (`::ffff:192.0.2.7`) is the IPv4 address
 //! 1 byte      number of relayed addresses R, 1..=16; this and the next only if byte 0 is 3 or 4
@@ -23,12 +23,14 @@
 //! way it came.
 //!
 //! A relay gives a receiver that nobody reaches directly a relayed address (TURN, RFC 8656).
-//! Programs that do not know of these call a ticket that has some one of a newer version.
+//! Programs that do not know of these call a ticket that has some one of a newer version. A
+//! receiver that tells nobody where it is has relayed addresses alone.
 //!
 //! Tickets of version 1 had no trust. Their transfers were not encrypted, so they are refused.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 
 use data_encoding::BASE32_NOPAD;
 use manypath_trust::{Erased, Fingerprint, Token};
@@ -58,9 +60,9 @@ pub const RELAYED_MAX: usize = 16;
 /// Where a receiver listens and what it wants to hear.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ticket {
-    /// The receiver's addresses, most preferred first; 1..=32.
+    /// The receiver's addresses, most preferred first; 1..=32, or none if there are relayed ones.
     pub addresses: Vec<IpAddr>,
-    /// UDP port, the same on all of them; not 0.
+    /// UDP port, the same on all of them; not 0, also if there are none.
     pub port: u16,
     /// Addresses that relays gave the receiver, most preferred first; at most [`RELAYED_MAX`].
     pub relayed: Vec<Relayed>,
@@ -194,24 +196,31 @@ impl Ticket {
             TRUST_INSECURE | TRUST_INSECURE_RELAYED => Trust::Insecure,
             _ => return None,
         };
-        let addresses = take_list(&mut rest, ADDRESSES_MAX, take_ip)?;
         let has_relayed = matches!(kind, TRUST_STRICT_RELAYED | TRUST_INSECURE_RELAYED);
-        let relayed =
-            if has_relayed { take_list(&mut rest, RELAYED_MAX, take_relayed)? } else { Vec::new() };
+        let least = usize::from(!has_relayed);
+        let addresses = take_list(&mut rest, least..=ADDRESSES_MAX, take_ip)?;
+        let relayed = if has_relayed {
+            take_list(&mut rest, 1..=RELAYED_MAX, take_relayed)?
+        } else {
+            Vec::new()
+        };
         rest.is_empty().then(|| Ticket { addresses, port, relayed, token: token.into(), trust })
     }
 }
 
-/// Takes a list of at least one and at most `max` things off, behind the byte for their number.
+/// Takes a list of that many things off, behind the byte for their number.
 fn take_list<T>(
     bytes: &mut &[u8],
-    max: usize,
+    allowed: RangeInclusive<usize>,
     take: impl Fn(&mut &[u8]) -> Option<T>,
 ) -> Option<Vec<T>> {
     let (&count, rest) = bytes.split_first()?;
     *bytes = rest;
-    let is_allowed = (1..=max).contains(&usize::from(count));
-    if is_allowed { (0..count).map(|_| take(bytes)).collect() } else { None }
+    if allowed.contains(&usize::from(count)) {
+        (0..count).map(|_| take(bytes)).collect()
+    } else {
+        None
+    }
 }
 
 /// Takes an IP address off, behind the byte for its family.

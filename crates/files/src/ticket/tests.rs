@@ -81,6 +81,18 @@ fn relayed_addresses_follow_the_others() {
 }
 
 #[test]
+fn a_ticket_may_have_relayed_addresses_alone() {
+    let ticket = Ticket { addresses: Vec::new(), ..relayed() };
+    assert_eq!(Ticket::parse(&ticket.to_string()), Ok(ticket));
+    let one = [1, 4, 5, 6, 7, 8, 0, 9, 0, 7];
+    let read =
+        |kind, tail: &[u8]| Ticket::parse(&word_of(&[&[kind, 0, 1, 1, 9, 0][..], tail].concat()));
+    assert!(read(4, &one).unwrap().addresses.is_empty());
+    assert_eq!(read(4, &[0]), Err(TicketError::Damaged), "neither");
+    assert_eq!(read(2, &[]), Err(TicketError::Damaged), "neither, and none may be relayed");
+}
+
+#[test]
 fn hostile_relayed_addresses_are_refused() {
     let head = [4, 0, 1, 1, 9, 1, 4, 1, 2, 3, 4];
     let one = [4, 5, 6, 7, 8, 0, 9, 0, 7];
@@ -216,17 +228,14 @@ fn tickets() -> impl Strategy<Value = Ticket> {
         address: SocketAddr::new(ip, port),
         relay_port,
     });
-    let relayed = prop::collection::vec(relayed, 0..=RELAYED_MAX);
-    let addresses = prop::collection::vec(ip, 1..=ADDRESSES_MAX);
-    (addresses, 1u16.., relayed, token, trust).prop_map(
-        |(addresses, port, relayed, token, trust)| Ticket {
-            addresses,
-            port,
-            relayed,
-            token: token.into(),
-            trust,
-        },
-    )
+    let several = |least: usize| prop::collection::vec(ip.clone(), least..=ADDRESSES_MAX);
+    let some = prop::collection::vec(relayed, 1..=RELAYED_MAX);
+    let places =
+        prop_oneof![several(1).prop_map(|addresses| (addresses, Vec::new())), (several(0), some)];
+    (places, 1u16.., token, trust).prop_map(|(places, port, token, trust)| {
+        let (addresses, relayed) = places;
+        Ticket { addresses, port, relayed, token: token.into(), trust }
+    })
 }
 
 proptest! {
