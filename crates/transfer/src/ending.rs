@@ -62,6 +62,8 @@ pub enum PeerReason {
     Interrupted,
     /// It waited for progress in vain.
     Stalled,
+    /// No direct path works, and it or this end lets no relay carry content.
+    NoDirectPath,
     /// This end did something that it does not know.
     Protocol,
 }
@@ -80,6 +82,7 @@ impl PeerReason {
             (reason::BUSY, PeerReason::Busy),
             (reason::INTERRUPTED, PeerReason::Interrupted),
             (reason::STALLED, PeerReason::Stalled),
+            (reason::NO_DIRECT_PATH, PeerReason::NoDirectPath),
             (reason::PROTOCOL, PeerReason::Protocol),
         ];
         known.into_iter().find(|(begins, _)| text.starts_with(begins)).map(|(_, reason)| reason)
@@ -111,6 +114,7 @@ mod tests {
             ("busy: too many", Some(PeerReason::Busy)),
             ("interrupted", Some(PeerReason::Interrupted)),
             ("stalled", Some(PeerReason::Stalled)),
+            ("no direct path", Some(PeerReason::NoDirectPath)),
             ("protocol error: no hello", Some(PeerReason::Protocol)),
             ("the receiver failed", None),
             ("", None),

@@ -44,6 +44,7 @@
 //! the disk before the sender hears that it is stored. `docs/protocol-transfer.md` describes the
 //! protocol, and `manypath_files` has its frames, names and disks.
 
+mod direct;
 mod ending;
 mod event;
 mod guesses;
@@ -64,6 +65,7 @@ mod stop;
 mod tally;
 mod target;
 
+pub use direct::{DIRECT_PATH_TIME_MAX, direct_path};
 pub use ending::{PeerReason, abort, finish, let_peer_finish};
 pub use event::{Counts, EntryOutcome, Event, NotStored};
 pub use guesses::{Guesses, TOO_MANY_GUESSES};

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use manypath::Association;
+use manypath::{Association, DirectPathError};
 use manypath_trust::Token;
 
+use crate::direct::direct_path;
 use crate::event::Event;
 use crate::inbox::directory_for;
 use crate::options::Options;
@@ -57,6 +58,14 @@ pub async fn receive(
     };
     let incoming = admitted.map_err(|rejected| ReceiveError::Refused(rejected.to_string()))?;
     association.admit();
+    let found = tokio::select! {
+        found = direct_path(&association) => found,
+        () = options.stop.stopped() => return Err(ReceiveError::Stopped),
+    };
+    found.map_err(|error| match error {
+        DirectPathError::Closed(closed) => ReceiveError::Closed(closed),
+        error => ReceiveError::Refused(error.to_string()),
+    })?;
     let gone = |_| ReceiveError::Closed(manypath::AssocClosed::Shutdown);
     incoming.welcome().await.map_err(gone)?;
     incoming.receive(options, events).await.complete()

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use manypath::Association;
+use manypath::{Association, DirectPathError};
 use manypath_files::frame::reason;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use crate::direct::direct_path;
 use crate::ending::abort;
 use crate::guesses::{Guesses, TOO_MANY_GUESSES};
 use crate::receive::{Incoming, Receiver, Rejected};
@@ -37,6 +38,9 @@ pub enum TurnedAway {
     TooManyGuesses(SocketAddr),
     /// It may send, but others do already.
     Busy(SocketAddr),
+    /// It may send, but no direct path to it works in time, and one end lets no relay carry
+    /// content.
+    NoDirectPath(SocketAddr),
     /// It has left.
     Gone,
     /// This end was asked to stop while it was heard.
@@ -81,6 +85,13 @@ impl<T: Target> Reception<T> {
             return Err(TurnedAway::Busy(peer));
         };
         association.admit();
+        tokio::select! {
+            found = direct_path(&association) => found.map_err(|error| match error {
+                DirectPathError::NotFound(_) => TurnedAway::NoDirectPath(peer),
+                _ => TurnedAway::Gone,
+            })?,
+            () = stop.stopped() => return Err(TurnedAway::Stopped),
+        }
         // Before the first content, so that its arrival can be measured from here.
         incoming.welcome().await.map_err(|_| TurnedAway::Gone)?;
         Ok(incoming.at(Place(Arc::new(place))))

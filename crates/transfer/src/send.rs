@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use manypath::{AssocClosed, Association, ConnectTarget, Endpoint};
+use manypath::{AssocClosed, Association, ConnectTarget, DirectPathError, Endpoint};
 use manypath_files::SystemDisk;
 use manypath_files::frame::{AHEAD, Accepts, ClientFrame, Hello, ServerFrame, Summary, reason};
 use manypath_files::source::{Answer, Entry, Piece, Unwanted, Wishes, read_all};
@@ -19,6 +19,7 @@ use manypath_trust::password::Password;
 use tokio::sync::mpsc;
 
 use crate::Options;
+use crate::direct::direct_path;
 use crate::ending::{PeerReason, abort, finish};
 use crate::event::{Counts, Event, Events, NotStored};
 use crate::messages::{Messages, first_frame, send_frame};
@@ -73,6 +74,9 @@ pub enum OfferError {
     /// The receiver says something else.
     #[error("the other end does not speak this version of the transfer protocol")]
     Protocol,
+    /// No direct path works in time, and one end lets no relay carry content.
+    #[error(transparent)]
+    NoDirectPath(manypath::DirectPathError),
     /// The receiver is of an earlier version, which takes no files of unknown size.
     #[error("the receiver takes no files of unknown size: its version is older")]
     UnknownSize,
@@ -132,7 +136,7 @@ impl SendError {
             SendError::Closed(AssocClosed::NotProtected { .. }) => false,
             SendError::Closed(closed) => !matches!(
                 PeerReason::of(closed),
-                Some(PeerReason::Protocol | PeerReason::NotAuthorised)
+                Some(PeerReason::Protocol | PeerReason::NotAuthorised | PeerReason::NoDirectPath)
             ),
             SendError::Stalled(_) | SendError::Stopped => true,
             _ => false,
@@ -304,12 +308,17 @@ impl Offer {
         }
     }
 
-    /// Leaves out what this receiver does not take.
+    /// Leaves out what this receiver does not take, and waits for a direct path if content may take
+    /// no other.
     async fn settle(
         self,
         association: Association,
         accepts: Option<Accepts>,
     ) -> Result<Sending, OfferError> {
+        direct_path(&association).await.map_err(|error| match error {
+            DirectPathError::Closed(closed) => OfferError::Ended(closed),
+            error => OfferError::NoDirectPath(error),
+        })?;
         let Offer { mut plan, message_size, .. } = self;
         let omitted = match accepts {
             // A receiver that does not say it is of an earlier version.
