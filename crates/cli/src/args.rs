@@ -29,8 +29,8 @@ use clap_complete::Shell;
 use manypath_trust::Erased;
 
 pub(crate) use common::{
-    BindArgs, DEFAULT_PORT, ListenArgs, ListenViaArgs, RelayPeersArgs, ReportArgs, TURN_PORT,
-    TraceArgs, TransportArgs, ViaArgs,
+    BindArgs, DEFAULT_PORT, ListenArgs, ListenViaArgs, RelayPeersArgs, RelayUseArgs, ReportArgs,
+    TURN_PORT, TraceArgs, TransportArgs, ViaArgs,
 };
 pub(crate) use decrypt::DecryptArgs;
 pub(crate) use doctor::DoctorArgs;
@@ -106,6 +106,7 @@ pub(crate) enum Command {
   manypath send --bind eth0,wlan0 big.iso manypath2:ae...
   manypath send --bind eth0,wlan0:backup,lte0:cost=3 big.iso manypath2:ae...
   manypath send --via turn:ann:PASSWORD@relay.example big.iso manypath2:ae...
+  manypath send --direct-only big.iso manypath2:ae...      (the relay in the ticket carries no content)
   manypath send --token-file secret big.iso server.example:9899
   manypath send --trace monday.jsonl big.iso manypath2:ae...      (for `manypath replay`)
   manypath send --tui big.iso manypath2:ae...     (b sets a path to backup)
@@ -125,6 +126,7 @@ pub(crate) enum Command {
   manypath recv --qr                              (the ticket as a QR code, too)
   manypath recv --via turn:ann:PASSWORD@relay.example      (behind a NAT, or in another private network)
   manypath recv --code --via turn:ann:PASSWORD@relay.example   (a code instead of the ticket)
+  manypath recv --relay-only --via turn:ann:PASSWORD@relay.example      (tells nobody where this host is)
   manypath recv --dir ~/Downloads --listen 192.0.2.7,198.51.100.7
   manypath recv --stdout | tar x                  (there: tar c DIR | manypath send - TICKET)
   manypath recv --identity recv.key --allow senders
@@ -289,6 +291,7 @@ pub(crate) enum PerfCommand {
     /// Serves measurements; needs no token and stores nothing
     #[command(after_help = "Examples:
   manypath perf server --listen 192.0.2.7,198.51.100.7
+  manypath perf server --relay-only --via @relays (tells nobody where this host is)
   manypath perf server --metrics 127.0.0.1:9464   (for Prometheus)")]
     Server(Box<PerfServerArgs>),
     /// Measures against a server: by default ten seconds towards the server
@@ -299,6 +302,7 @@ pub(crate) enum PerfCommand {
   manypath perf client server.example -t 600 --tui
   manypath perf client server.example --rate 20Mbit/s --messages 1kB --json
   manypath perf client --via @relays server.example
+  manypath perf client --direct-only 198.51.100.7:50001       (the address that perf server printed)
   manypath perf client server.example --trace monday.jsonl    (for `manypath replay`)
   manypath perf client 127.0.0.1 -n 1GB --json")]
     Client(Box<PerfClientArgs>),
@@ -385,6 +389,9 @@ pub(crate) struct SendArgs {
     /// Relays that those know of.
     #[command(flatten)]
     pub relay_peers: RelayPeersArgs,
+    /// The part that relays play.
+    #[command(flatten)]
+    pub relay_use: RelayUseArgs,
     /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,
@@ -556,6 +563,9 @@ pub(crate) struct PerfClientArgs {
     /// Relays that those know of.
     #[command(flatten)]
     pub relay_peers: RelayPeersArgs,
+    /// The part that relays play.
+    #[command(flatten)]
+    pub relay_use: RelayUseArgs,
     /// Tracing the hops of paths.
     #[command(flatten)]
     pub trace: TraceArgs,

@@ -274,3 +274,121 @@ fn the_environment_names_relays_for_commands_that_listen() {
     assert_eq!(relayed, Value::Array(Vec::new()));
     assert!(!said.contains("relay"), "{said}");
 }
+
+// ---- Relays for everything, or to meet only ----
+
+#[test]
+fn a_receiver_that_takes_relays_alone_tells_nobody_where_it_is() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let big = file(from.path(), 5_000_000);
+    let relay = Relay::start("127.0.0.52", &["--rate-per-user", "0"]);
+    let words = ["--once", "--relay-only", "--via", &relay.word()];
+    let mut receiver = Receiver::start(to.path(), &words);
+    assert_eq!(receiver.listening["addresses"], Value::Array(Vec::new()));
+    let place = receiver.listening["relayed"][0]["address"].clone();
+    let (code, sent, err) = send(&[&big], &receiver.ticket, &[]);
+    assert_eq!(code, 0, "{err}");
+    let paths = sent["paths"].as_array().unwrap();
+    assert!(paths.iter().all(|path| path["remote"] == place), "{paths:?}");
+    let received = receiver.result();
+    let paths = received["paths"].as_array().unwrap();
+    assert!(paths.iter().all(|path| path["relay"] == relay.address()), "{paths:?}");
+}
+
+#[test]
+fn a_sender_that_takes_relays_alone_is_seen_at_its_relay() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let small = file(from.path(), 100_000);
+    let (near, far) = (Relay::start("127.0.0.53", &[]), Relay::start("127.0.0.54", &[]));
+    let mut receiver = Receiver::start(to.path(), &["--once", "--via", &far.word()]);
+    let words = ["--relay-only", "--via", &near.word()];
+    let (code, sent, err) = send(&[&small], &receiver.ticket, &words);
+    assert_eq!(code, 0, "{err}");
+    let own = sent["paths"][0]["local"].clone();
+    let received = receiver.result();
+    let paths = received["paths"].as_array().unwrap();
+    assert!(paths.iter().all(|path| path["remote"] == own), "{own}: {paths:?}");
+}
+
+/// Both ends are on one host, so a direct path is found at once.
+#[test]
+fn a_relay_that_is_there_to_meet_carries_no_content() {
+    for [here, there] in [["--direct-only", "-v"], ["-v", "--direct-only"]] {
+        let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+        let big = file(from.path(), 5_000_000);
+        let relay = Relay::start("127.0.0.55", &[]);
+        let receiver = Receiver::start(to.path(), &["--once", there, "--via", &relay.word()]);
+        let place = receiver.listening["relayed"][0]["address"].clone();
+        let (code, sent, err) = send(&[&big], &receiver.ticket, &[here]);
+        assert_eq!(code, 0, "{err}");
+        let paths = sent["paths"].as_array().unwrap();
+        let through = paths.iter().filter(|path| path["remote"] == place);
+        let bytes: u64 = through.map(|path| path["bytes_sent"].as_u64().unwrap()).sum();
+        assert!(bytes < 50_000, "{bytes} bytes through the relay: {paths:?}");
+    }
+}
+
+/// The client alone wants it, and knows nothing but an address. The server learns of the wish
+/// before it is asked for content.
+#[test]
+fn a_server_sends_no_content_through_a_relay_at_which_its_client_wants_to_meet() {
+    let relay = Relay::start("127.0.0.57", &[]);
+    let mut server = Command::new(MANYPATH);
+    server.args(["perf", "server", "--once", "--listen", "127.0.0.1", "--port", "0"]);
+    server.args(["--via", &relay.word()]);
+    let server = Receiver::spawn(server);
+    let place = server.listening["relayed"][0]["address"].as_str().unwrap().to_owned();
+    let words = ["perf", "client", "-R", "-t", "0.5", "--json", "--bind", "127.0.0.1"];
+    let words = [&words[..], &["--direct-only", &place]].concat();
+    let output = manypath(&words);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let result: Value = serde_json::from_str(&stdout(&output)).expect("one object");
+    assert!(result["bytes"].as_u64().unwrap() > 1_000_000, "{result}");
+    let paths = result["paths"].as_array().unwrap();
+    let through = paths.iter().find(|path| path["remote"] == place).expect("a path");
+    assert!(through["data_bytes_received"].as_u64().unwrap() < 1000, "{through}");
+}
+
+#[test]
+fn content_that_no_relay_may_carry_ends_with_exit_code_4_where_no_direct_path_is_found() {
+    let (from, to) = (tempdir().unwrap(), tempdir().unwrap());
+    let small = file(from.path(), 1000);
+    let relay = Relay::start("127.0.0.56", &[]);
+    let receiver = Receiver::start(to.path(), &["--once", "--relay-only", "--via", &relay.word()]);
+    let (code, _, err) = send(&[&small], &receiver.ticket, &["--direct-only"]);
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("leave out --direct-only, or see `manypath doctor`"), "{err}");
+    let (code, said) = receiver.end();
+    assert_eq!(code, 4, "{said}");
+    assert!(said.contains("found no direct path"), "{said}");
+    assert!(!to.path().join("big").exists());
+}
+
+#[test]
+fn options_for_relays_that_make_no_sense_say_what_to_do() {
+    for (args, exit, hint) in [
+        (&["recv", "--relay-only", "--direct-only"][..], 2, "cannot be used with"),
+        (&["recv", "--relay-only", "--name", "laptop"], 2, "cannot be used with"),
+        (&["recv", "--relay-only", "--via", "none"], 2, "name one with --via RELAY"),
+        (&["perf", "server", "--relay-only", "--via", "none"], 2, "name one with --via RELAY"),
+        (&["proxy", "listen", "--relay-only", "--via", "none"], 2, "name one with --via RELAY"),
+        (&["send", "--relay-only", "Cargo.toml", "127.0.0.1:9"], 2, "--via RELAY"),
+        (&["perf", "client", "--relay-only", "127.0.0.1:9"], 2, "--via RELAY"),
+        (
+            &["recv", "--relay-only", "--port", "0", "--via", "turn:a:b@127.0.0.50:9"],
+            4,
+            "leave out --relay-only",
+        ),
+    ] {
+        let words: Vec<&str> =
+            args.iter().copied().chain(token_for(args).iter().copied()).collect();
+        let output = manypath(&words);
+        assert_eq!(code(&output), exit, "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(hint), "{args:?}: {}", stderr(&output));
+    }
+}
+
+/// A token for `send`, which would ask for one.
+fn token_for<'a>(args: &[&str]) -> &'a [&'a str] {
+    if args[0] == "send" { &["--token", "correct horse"] } else { &[] }
+}

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use manypath::RelayUse;
 use manypath_trust::Erased;
 
 use crate::connect::bind::Bind;
@@ -81,6 +82,40 @@ pub(crate) struct ListenViaArgs {
     /// ~/.config/manypath/relays, one RELAY a line; `none` uses none.
     #[arg(long, value_name = "RELAY,..", value_delimiter = ',')]
     pub via: Vec<Erased<String>>,
+    /// The part that they play.
+    #[command(flatten)]
+    pub relay_use: RelayUseArgs,
+}
+
+/// The part that relays play.
+#[derive(Copy, Clone, Debug, Default, Args)]
+pub(crate) struct RelayUseArgs {
+    /// Sends and takes everything through relays, and tells the peer no address of this host
+    ///
+    /// Needs a relay of this end (--via), or at a sender a ticket with relayed addresses. No direct
+    /// path is looked for. Without a relay of its own a sender sends from its own address to that
+    /// on the receiver's relay, and the receiver sees which. docs/direct.md says who learns what.
+    #[arg(long, conflicts_with = "direct_only")]
+    pub relay_only: bool,
+    /// Uses relays to meet only: they carry no content
+    ///
+    /// Content waits for a direct path, 10 s at most, whichever end has this option. If the direct
+    /// path fails later, no relay takes over: the transfer waits for another one.
+    #[arg(long)]
+    pub direct_only: bool,
+}
+
+impl RelayUseArgs {
+    /// The part that the user wants.
+    pub(crate) fn wanted(self) -> RelayUse {
+        if self.relay_only {
+            RelayUse::Only
+        } else if self.direct_only {
+            RelayUse::ToMeet
+        } else {
+            RelayUse::Beside
+        }
+    }
 }
 
 /// Relays that other relays know of.

@@ -14,7 +14,7 @@ pub(crate) struct NameArgs {
     /// Prints a code, which senders need; if you chose a token, they need that instead. Everybody
     /// in the network sees the name, the addresses and the key of this receiver. docs/names.md has
     /// more.
-    #[arg(long, value_name = "NAME", conflicts_with = "insecure")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["insecure", "relay_only"])]
     pub name: Option<Name>,
 }
 

@@ -7,7 +7,7 @@ use manypath_trust::Erased;
 
 use super::{
     BindArgs, ClientSecurityArgs, ListenArgs, ListenViaArgs, LiveArgs, QrArgs, RelayPeersArgs,
-    ReportArgs, ServerSecurityArgs, TransportArgs, ViaArgs,
+    RelayUseArgs, ReportArgs, ServerSecurityArgs, TransportArgs, ViaArgs,
 };
 use crate::commands::proxy::forward::{Forward, ListenAt};
 use manypath_proxy::rules::Rule;
@@ -26,6 +26,7 @@ pub(crate) enum ProxyCommand {
   manypath proxy listen --allow-target db:5432 --allow-target '10.0.0.0/8:22'
   manypath proxy listen --deny-target 'this-host:*' --deny-target '10.0.0.0/8:*'
   manypath proxy listen --deny-private --connections 500
+  manypath proxy listen --relay-only --via turn:ann:PASSWORD@relay.example
   manypath proxy listen --allow-remote-forwards --json")]
     Listen(Box<ProxyListenArgs>),
     /// Forwards local ports and serves SOCKS5, through `proxy listen` at DEST
@@ -39,6 +40,7 @@ pub(crate) enum ProxyCommand {
   manypath proxy connect server.example --token-file secret -L 0.0.0.0:5432:db:5432
   manypath proxy connect manypath2:ae... -R 8000:localhost:8000   (needs listen --allow-remote-forwards)
   manypath proxy connect manypath2:ae... --tproxy 1081            (all of this host; see examples/tproxy.nft)
+  manypath proxy connect --direct-only manypath2:ae... -D 1080    (relays carry nothing of it)
   manypath proxy connect --bind eth0,wlan0,lte0:backup manypath2:ae... -D 1080")]
     Connect(Box<ProxyConnectArgs>),
 }
@@ -150,6 +152,9 @@ pub(crate) struct ProxyConnectArgs {
     /// Relays that those know of.
     #[command(flatten)]
     pub relay_peers: RelayPeersArgs,
+    /// The part that relays play.
+    #[command(flatten)]
+    pub relay_use: RelayUseArgs,
     /// Encryption and keys.
     #[command(flatten)]
     pub security: ClientSecurityArgs,

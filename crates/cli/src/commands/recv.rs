@@ -61,17 +61,16 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let out = if args.stdout { Out::Error } else { Out::Output };
     let preset = config.preset;
     let security = serving.security.clone();
-    let relays = relayed::relays(&args.via.via, &screen).await?;
+    let relays = relayed::relays(&args.via, &screen).await?;
     check_code(&args, chosen, &relays)?;
     let endpoint = open(config, &args, relays, security, &screen)?;
-    let addresses = transport::reachable(&endpoint);
-    let port = endpoint.udp_port();
+    let (addresses, port) = transport::told_place(&endpoint, args.via.relay_use.wanted());
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }
     uplinks::say_left_out(&args.listen.listen, &screen);
-    let relayed = RelayedPlaces::wait(&endpoint, &screen).await;
+    let relayed = RelayedPlaces::wait(&endpoint, &args.via, &screen).await?;
     let shown = match &code {
         Some(code) if args.code.code => Some(relayed.code(code.clone())?),
         _ => None,
@@ -129,8 +128,9 @@ fn open(
     screen: &Screen,
 ) -> Result<Endpoint> {
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
+    let relay_use = args.via.relay_use.wanted();
     let relay_numbers = args.code.code;
-    let listening = Listening { bind: &args.listen.listen, port, relays, relay_numbers };
+    let listening = Listening { bind: &args.listen.listen, port, relays, relay_use, relay_numbers };
     if args.listen.port.is_some() {
         return transport::open(config, listening, security);
     }

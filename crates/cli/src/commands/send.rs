@@ -66,6 +66,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let near = Near::new(config, receiver.security.clone(), &screen)
         .bind(&args.bind)
         .relays(relays, &args.relay_peers)
+        .relay_use(args.relay_use, !receiver.target.relayed.is_empty())?
         .trace_hops(&args.trace, true)?
         .record(&args.record)?
         .warn_if_plain();

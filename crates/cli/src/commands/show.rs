@@ -159,7 +159,7 @@ pub(crate) fn completions(shell: Shell) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use manypath::{ConnectTarget, Security};
+    use manypath::{ConnectTarget, RelayUse, Security};
 
     use super::*;
     use crate::args::{BindArgs, ReportArgs};
@@ -179,8 +179,13 @@ mod tests {
         let shown = config_json(&settings::config(&args).unwrap());
         let (config, loopback) = (settings::config(&args).unwrap(), ["127.0.0.1".parse().unwrap()]);
         let endpoint = if accept {
-            let listening =
-                Listening { bind: &loopback, port: 0, relays: Vec::new(), relay_numbers: false };
+            let listening = Listening {
+                bind: &loopback,
+                port: 0,
+                relays: Vec::new(),
+                relay_use: RelayUse::Beside,
+                relay_numbers: false,
+            };
             transport::open(config, listening, Security::Plain).unwrap()
         } else {
             let screen = Screen::new(&ReportArgs { json: false, quiet: true, verbose: 0 });

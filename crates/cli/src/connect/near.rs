@@ -17,18 +17,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
-    Association, ConnectTarget, Endpoint, EndpointOptions, Relay, RouteWatch, Security, SendOptions,
+    Association, ConnectTarget, Endpoint, EndpointOptions, Relay, RelayUse, RouteWatch, Security,
+    SendOptions,
 };
 use manypath_live::Total;
 
-use crate::args::{BindArgs, RecordArgs, RelayPeersArgs, ReportArgs, TraceArgs};
+use crate::args::{BindArgs, RecordArgs, RelayPeersArgs, RelayUseArgs, ReportArgs, TraceArgs};
 use crate::connect::bind::Bind;
 use crate::connect::security::NOT_ENCRYPTED;
 use crate::connect::transport::{self, Answer, bind_failure, open_with};
 use crate::connect::uplinks;
 use crate::connect::via::{self, RelayWatch};
 use crate::control::Control;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::live::Views;
 use crate::paths::PathWatch;
 use crate::record::{RecordFile, TransferRecord};
@@ -42,6 +43,7 @@ pub(crate) struct Near<'a> {
     bind: &'a [Bind],
     relays: Vec<Relay>,
     uses_relay_peers: bool,
+    relay_use: RelayUse,
     trace_interval: Option<Duration>,
     record: Option<RecordFile>,
 }
@@ -75,6 +77,7 @@ impl<'a> Near<'a> {
             bind: &[],
             relays: Vec::new(),
             uses_relay_peers: true,
+            relay_use: RelayUse::Beside,
             trace_interval: None,
             record: None,
         }
@@ -88,6 +91,21 @@ impl<'a> Near<'a> {
     /// Adds a path through each relay, and through those that they know of if the user wants that.
     pub(crate) fn relays(self, relays: Vec<Relay>, peers: &RelayPeersArgs) -> Near<'a> {
         Near { relays, uses_relay_peers: peers.are_wanted(), ..self }
+    }
+
+    /// Gives relays the part that the user wants. The relays must be known. `has_relayed` says if
+    /// the peer has addresses on relays.
+    ///
+    /// # Errors
+    /// Everything is to go through relays, and there is none.
+    pub(crate) fn relay_use(self, args: RelayUseArgs, has_relayed: bool) -> Result<Near<'a>> {
+        let relay_use = args.wanted();
+        if relay_use == RelayUse::Only && self.relays.is_empty() && !has_relayed {
+            return Err(Failure::usage("--relay-only: no relay leads to the other end").hint(
+                "name one with --via RELAY, or use the ticket of a listener that has --via RELAY",
+            ));
+        }
+        Ok(Near { relay_use, ..self })
     }
 
     /// Traces the hops of paths as `--trace-interval` says, if this end sends data. The relays must
@@ -124,10 +142,11 @@ impl<'a> Near<'a> {
 
     /// Opens the endpoint, and tells the user what becomes of the relays.
     pub(crate) fn open(self) -> Result<NearEnd> {
-        let Near { config, security, screen, bind, relays, uses_relay_peers, .. } = self;
+        let Near { config, security, screen, bind, relays, uses_relay_peers, relay_use, .. } = self;
         let options = EndpointOptions {
             relays,
             relay_peers: uses_relay_peers,
+            relay_use,
             ..EndpointOptions::client(security)
         };
         let endpoint = open_with(options, config, bind).map_err(bind_failure)?;

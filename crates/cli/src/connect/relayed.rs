@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manypath::{Endpoint, Relay, RelayStatus};
+use manypath::{Endpoint, Relay, RelayStatus, RelayUse};
 use manypath_files::ticket::Relayed;
-use manypath_trust::{Code, Erased, RelayCode};
+use manypath_trust::{Code, RelayCode};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::args::TURN_PORT;
+use crate::args::{ListenViaArgs, TURN_PORT};
 use crate::connect::via;
 use crate::failure::{Failure, Result};
 use crate::screen::Screen;
@@ -23,13 +23,36 @@ const WAIT_FOR_OTHERS: Duration = Duration::from_secs(1);
 const SETTLES: Duration = Duration::from_secs(1);
 
 /// The relays for a command that listens. Those that are not found are said, and left out: peers
-/// may reach it directly.
+/// may reach it directly, unless it takes relays alone.
 ///
 /// # Errors
-/// A word that names no relay.
-pub(crate) async fn relays(via: &[Erased<String>], screen: &Screen) -> Result<Vec<Relay>> {
-    via::warn_of_files(via, screen);
-    Ok(via::look_up(via).await?.told(screen))
+/// A word that names no relay, or none where one is needed.
+pub(crate) async fn relays(args: &ListenViaArgs, screen: &Screen) -> Result<Vec<Relay>> {
+    via::warn_of_files(&args.via, screen);
+    let is_only = args.relay_use.wanted() == RelayUse::Only;
+    if is_only && via::wanted(&args.via).is_empty() {
+        return Err(Failure::usage("--relay-only needs a relay that peers come through")
+            .hint("name one with --via RELAY, or in the variable MANYPATH_RELAY"));
+    }
+    let relays = via::look_up(&args.via).await?.told(screen);
+    if is_only && relays.is_empty() { Err(unreachable()) } else { Ok(relays) }
+}
+
+/// The failure of a command that takes relays alone, and that none lets peers in to.
+fn unreachable() -> Failure {
+    Failure::no_path("no relay gave this host an address, so nobody could reach it").hint(
+        "check the name, the user and the password of the relay, and that UDP to its port passes; or \
+         leave out --relay-only",
+    )
+}
+
+/// Where a command listens, in words; at no address of its own if it takes relays alone.
+pub(crate) fn listening_on(ends: &[String]) -> String {
+    if ends.is_empty() {
+        "Listening through relays alone".to_owned()
+    } else {
+        format!("Listening on {}", ends.join(", "))
+    }
 }
 
 /// The addresses that relays gave this endpoint, as peers were told them.
@@ -51,9 +74,17 @@ struct RelayedPlace {
 
 impl RelayedPlaces {
     /// Waits until the relays have answered, for three seconds at most, and says which did not.
-    pub(crate) async fn wait(endpoint: &Endpoint, screen: &Screen) -> RelayedPlaces {
+    ///
+    /// # Errors
+    /// Relays are the only way to this endpoint, and none gave it an address.
+    pub(crate) async fn wait(
+        endpoint: &Endpoint,
+        args: &ListenViaArgs,
+        screen: &Screen,
+    ) -> Result<RelayedPlaces> {
+        let is_only = args.relay_use.wanted() == RelayUse::Only;
         if endpoint.relays().is_empty() {
-            return RelayedPlaces::default();
+            return Ok(RelayedPlaces::default());
         }
         let all = |relays: &[RelayStatus]| relays.iter().all(is_settled);
         let any = |relays: &[RelayStatus]| {
@@ -67,7 +98,13 @@ impl RelayedPlaces {
         }
         let places = RelayedPlaces::of(&endpoint.relays());
         places.say(&endpoint.relays(), screen);
-        places
+        if places.0.is_empty() {
+            if is_only {
+                return Err(unreachable());
+            }
+            screen.line("no relay gave this host an address: peers can only reach it directly");
+        }
+        Ok(places)
     }
 
     fn of(relays: &[RelayStatus]) -> RelayedPlaces {
@@ -97,9 +134,6 @@ impl RelayedPlaces {
                 "Note: the relay {name} lets in its own users only: at the other end, too, it must \
                  be named with --via"
             ));
-        }
-        if self.0.is_empty() {
-            screen.line("no relay gave this host an address: peers can only reach it directly");
         }
     }
 

@@ -1,15 +1,15 @@
 //! Opening endpoints and associations, and what to say when it does not work.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use manypath::config::Config;
 use manypath::{
-    AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, Endpoint,
-    EndpointOptions, Relay, Security, SendError, SendOptions, SocketError, StrangerLimits,
-    is_link_local_v6,
+    AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, DirectPathError,
+    Endpoint, EndpointOptions, Relay, RelayUse, Security, SendError, SendOptions, SocketError,
+    StrangerLimits, is_link_local_v6,
 };
 use manypath_files::relative::printable;
 use manypath_transfer::{Again, Opening, OpeningError, PeerReason};
@@ -17,6 +17,7 @@ pub(crate) use manypath_transfer::{
     CHUNKS_PER_MESSAGE, abort, bulk_message_size, finish, reachable,
 };
 
+use crate::args::DEFAULT_PORT;
 use crate::connect::bind::Bind;
 use crate::connect::reach::Reach;
 use crate::failure::{Exit, Failure, Result};
@@ -37,6 +38,8 @@ pub(crate) struct Listening<'a> {
     pub(crate) port: u16,
     /// Relays that it is reached through, too.
     pub(crate) relays: Vec<Relay>,
+    /// The part that these play.
+    pub(crate) relay_use: RelayUse,
     /// It wants a number of them, for a code.
     pub(crate) relay_numbers: bool,
 }
@@ -56,12 +59,13 @@ pub(crate) fn try_open(
     listening: Listening<'_>,
     security: Security,
 ) -> std::result::Result<Endpoint, BindError> {
-    let Listening { bind, port, relays, relay_numbers } = listening;
+    let Listening { bind, port, relays, relay_use, relay_numbers } = listening;
     let options = EndpointOptions {
         udp_port: port,
         accept: true,
         strangers: Some(StrangerLimits::default()),
         relays,
+        relay_use,
         relay_numbers,
         // Peers are told of the addresses that there are at the start.
         relay_peers: false,
@@ -105,6 +109,33 @@ pub(crate) fn bind_failure(error: BindError) -> Failure {
     }
 }
 
+/// The addresses and the port that peers of a listener are told: none if it is reached through
+/// relays alone, with the port that such tickets have in common.
+pub(crate) fn told_place(endpoint: &Endpoint, relay_use: RelayUse) -> (Vec<IpAddr>, u16) {
+    match relay_use {
+        RelayUse::Only => (Vec::new(), DEFAULT_PORT),
+        _ => (reachable(endpoint), endpoint.udp_port()),
+    }
+}
+
+/// The remedy if no direct path was found.
+const NO_DIRECT_PATH: &str = "leave out --direct-only, or see `manypath doctor`";
+
+/// Waits until content may be sent to `peer`: with `--direct-only` at either end that is when a
+/// direct path works.
+pub(crate) async fn direct_path(association: &Association, peer: &str) -> Result<()> {
+    manypath_transfer::direct_path(association).await.map_err(|error| match error {
+        DirectPathError::Closed(closed) => closed_failure(&closed, peer),
+        error => no_direct_path(&error, peer),
+    })
+}
+
+/// The failure when content to `peer` may take a direct path alone, and there is none.
+pub(crate) fn no_direct_path(error: &DirectPathError, peer: &str) -> Failure {
+    Failure::no_path(format!("{peer}: {error}, and --direct-only lets no relay carry content"))
+        .hint(NO_DIRECT_PATH)
+}
+
 /// The hint when an association cannot be protected.
 const NOT_PROTECTED: &str = "use the newest ticket, and the same version of manypath on both sides; \
                              with --insecure on one side, use it on the other, too";
@@ -124,6 +155,10 @@ pub(crate) enum Answer {
 const LINK_LOCAL_NEEDS_ALL: &str = "link-local addresses (fe80::…) are reached from every address \
                                     together: leave --bind out, or use another address of that \
                                     host";
+
+/// The remedy if no relay leads to the peer.
+const NO_RELAY: &str = "check the relays of --via and that they forward to these addresses (`manypath \
+                        relay --allow-peer`), or leave out --relay-only";
 
 /// A failure for who has tried these addresses.
 fn no_answer_from(remotes: &[SocketAddr]) -> Failure {
@@ -182,6 +217,9 @@ pub(crate) fn opening_failure(error: OpeningError, remotes: &[SocketAddr]) -> Fa
         OpeningError::Failed(ConnectError::Failed(closed)) => {
             closed_failure(&closed, &addresses(remotes))
         }
+        OpeningError::Failed(e @ ConnectError::NoRelay { .. }) => {
+            Failure::no_path(e.to_string()).hint(NO_RELAY)
+        }
         OpeningError::Failed(e @ (ConnectError::NoPath { .. } | ConnectError::NoRemote)) => {
             let failure = Failure::no_path(e.to_string());
             let by_link = remotes.iter().any(|remote| is_link_local_v6(remote.ip()));
@@ -210,6 +248,10 @@ pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
             let reason = printable(&String::from_utf8_lossy(reason));
             Failure::not_authorised(format!("{peer} refused: {reason}")).hint(NOT_PROTECTED)
         }
+        closed if PeerReason::of(closed) == Some(PeerReason::NoDirectPath) => Failure::no_path(
+            format!("{peer} found no direct path, and lets no relay carry content"),
+        )
+        .hint("there, leave out --direct-only; here, see `manypath doctor`"),
         AssocClosed::PeerAborted { reason, .. } if !reason.is_empty() => {
             let reason = printable(&String::from_utf8_lossy(reason));
             Failure::failed(format!("{peer} aborted: {reason}"))
@@ -244,7 +286,7 @@ pub(crate) async fn let_peer_finish(association: &Association) {
 /// one side does not trust or understand the other.
 pub(crate) fn resumable(closed: &AssocClosed, failure: Failure, go_on: &str) -> Failure {
     match PeerReason::of(closed) {
-        Some(PeerReason::Protocol) => failure,
+        Some(PeerReason::Protocol | PeerReason::NoDirectPath) => failure,
         _ if failure.exit == Exit::NotAuthorised => failure,
         _ => Failure::interrupted(failure.message).hint(go_on),
     }

@@ -3,15 +3,16 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use manypath::{AssocClosed, Association, SendError};
+use manypath::{AssocClosed, Association, DirectPathError, SendError};
 use manypath_live::Total;
 use manypath_live::figures::state_words;
 use manypath_trace::Recorded;
+use manypath_transfer::DIRECT_PATH_TIME_MAX;
 use serde_json::{Value, json};
 
 use super::frame::{Direction, Frame, MESSAGE_MAX, Request, TIME_MAX};
 use super::intervals::{Intervals, Reporting};
-use super::run::{Broken, Carried, Measured, Run, first, next_frame};
+use super::run::{Broken, Carried, Measured, Run, first, next_frame, send};
 use crate::args::{PerfClientArgs, RecordArgs};
 use crate::connect::dest::Destination;
 use crate::connect::near::Near;
@@ -57,7 +58,8 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let is_stranger = calling.is_protected() && !calling.knows_peer;
     let near = Near::new(config, calling.security, &screen)
         .bind(&args.bind)
-        .relays(relays, &args.relay_peers);
+        .relays(relays, &args.relay_peers)
+        .relay_use(args.relay_use, false)?;
     let request = request(&args, near.message_size(&remotes))?;
     check_record(&args.record, &request)?;
     let mut views = Views::start(&args.live, "perf client", &screen).await?;
@@ -70,9 +72,13 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let mut near = near.open()?;
     let _control = near.announce(&views, &args.report);
     let peer = transport::addresses(&remotes);
-    let hello = Some(first(Frame::Request(request)));
-    let heard = async |association: &Association| hear_accept(association, &peer).await;
+    // A server that is to send must know first that no relay may carry it.
+    let asks_later = args.relay_use.direct_only;
+    let hello = (!asks_later).then(|| first(Frame::Request(request)));
+    let later = asks_later.then_some(&request);
+    let heard = async |association: &Association| ask(association, later, &peer).await;
     let association = near.connect(remotes, limit, hello, heard).await?;
+    transport::direct_path(&association, &peer).await?;
     let rate = request.rate.map(NonZeroU64::get);
     let followed = near.follow(&association, content(&request), rate);
     let measures_latency = args.report.json || request.rate.is_some();
@@ -233,6 +239,26 @@ fn size_at(rate: NonZeroU64, bulk: usize) -> usize {
 }
 
 /// Hears what the server says to our request.
+/// Makes a request that was not made yet, once the server knows what relays are for, and hears the
+/// answer.
+async fn ask(association: &Association, request: Option<&Request>, peer: &str) -> Answer {
+    if let Some(request) = request {
+        let told = association.direct_only_told(DIRECT_PATH_TIME_MAX).await;
+        match told {
+            Ok(()) => {}
+            Err(DirectPathError::Closed(closed)) => {
+                let failed = failure(&Broken::Closed(closed.clone()), peer);
+                return Answer::Ended(closed, failed);
+            }
+            Err(error) => return Answer::Failed(transport::no_direct_path(&error, peer)),
+        }
+        if let Err(broken) = send(association, Frame::Request(*request)).await {
+            return Answer::Failed(failure(&broken, peer));
+        }
+    }
+    hear_accept(association, peer).await
+}
+
 async fn hear_accept(association: &Association, peer: &str) -> Answer {
     match next_frame(association).await {
         Ok(Frame::Accept) => Answer::Welcome,

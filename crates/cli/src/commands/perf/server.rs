@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath::{Association, Endpoint};
+use manypath::{Association, Endpoint, RelayUse};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -11,7 +11,7 @@ use super::frame::{Direction, Frame, Request};
 use super::places::Places;
 use super::run::{Broken, Carried, Measured, Run, next_frame, send};
 use crate::args::{DEFAULT_PORT, PerfServerArgs, ReportArgs};
-use crate::connect::relayed::{self, RelayedPlaces};
+use crate::connect::relayed::{self, RelayedPlaces, listening_on};
 use crate::connect::security::{NOT_ENCRYPTED, Serving, peer_key};
 use crate::connect::strangers::{StrangerLines, TICK};
 use crate::connect::transport::{self, Listening};
@@ -43,15 +43,16 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let serving = Serving::new(&args.security, &screen)?;
     let security = serving.security.clone();
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
-    let relays = relayed::relays(&args.via.via, &screen).await?;
-    let listening = Listening { bind: &args.listen.listen, port, relays, relay_numbers: false };
+    let relays = relayed::relays(&args.via, &screen).await?;
+    let relay_use = args.via.relay_use.wanted();
+    let listening =
+        Listening { bind: &args.listen.listen, port, relays, relay_use, relay_numbers: false };
     let endpoint = transport::open(config, listening, security)?;
-    let addresses: Vec<String> =
-        transport::reachable(&endpoint).iter().map(ToString::to_string).collect();
-    let port = endpoint.udp_port();
+    let (addresses, port) = transport::told_place(&endpoint, relay_use);
+    let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
     uplinks::say_left_out(&args.listen.listen, &screen);
-    let relayed = RelayedPlaces::wait(&endpoint, &screen).await;
+    let relayed = RelayedPlaces::wait(&endpoint, &args.via, &screen).await?;
     let _relayed_watch = relayed.watch(&endpoint, None, &screen);
     if args.report.json {
         let event = json!({
@@ -67,7 +68,10 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
         if !serving.is_protected() {
             screen.line(NOT_ENCRYPTED);
         }
-        screen.line(&format!("Listening on {}, port {port}", addresses.join(", ")));
+        screen.line(&match relay_use {
+            RelayUse::Only => listening_on(&[]),
+            _ => format!("{}, port {port}", listening_on(&addresses)),
+        });
         relayed.lines().for_each(|line| screen.line(&line));
         if args.security.identity.is_some()
             && let Some(key) = serving.key()
@@ -75,10 +79,8 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
             screen.line(&format!("Key of this server: {key}"));
         }
     }
-    views.open(format!(
-        "Waiting for clients on {}, port {port}: manypath perf client HOST",
-        addresses.join(", ")
-    ));
+    let place = listening_on(&addresses);
+    views.open(format!("{place}, port {port}. Waiting for clients: manypath perf client HOST"));
     let end = serve(&endpoint, &args, &screen, preset).await;
     views.close().await;
     let _ = tokio::time::timeout(CLOSE_TIME, endpoint.close()).await;
@@ -166,6 +168,9 @@ impl Server {
             return Ended::SentAway(format!("rejected {peer}: too many measurements at a time"));
         };
         association.admit();
+        if let Err(failure) = transport::direct_path(association, &peer).await {
+            return Ended::Measured(Err(failure));
+        }
         let Server { report, screen, preset, .. } = self;
         Ended::Measured(measure(association, &request, &peer, report, screen, preset).await)
     }

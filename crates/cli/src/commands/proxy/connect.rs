@@ -318,9 +318,11 @@ impl Connector {
     /// Opens an association of an endpoint of its own: beside an old one, if that is still there.
     async fn connect(&self, limit: Duration, unanswered: Option<Duration>) -> Result<Link> {
         let relays = self.relays().await?;
+        let target = self.dest.target(self.far.addresses());
         let near = Near::new(self.config.clone(), self.far.security(), &self.screen)
             .bind(&self.args.bind)
             .relays(relays, &self.args.relay_peers)
+            .relay_use(self.args.relay_use, !target.relayed.is_empty())?
             .open()?;
         let (instance, peer) = (Cell::new(0), self.far.peer());
         let hello = self.password.is_none().then(|| hello::first(self.token.clone()));
@@ -329,7 +331,6 @@ impl Connector {
             self.met.set(true);
             self.hear(association, &peer, &instance).await
         };
-        let target = self.dest.target(self.far.addresses());
         let connecting = near.connect(target, limit, hello, heard);
         let association = tokio::select! {
             association = connecting => association?,
@@ -338,6 +339,7 @@ impl Connector {
             }
         };
         self.far.was_met();
+        transport::direct_path(&association, &peer.name).await?;
         if let Some(key) = self.far.pin(&association) {
             self.screen.line(&format!(
                 "The far side has proved the token; until this command ends, only its key is \

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::{DEFAULTS, counters, hello, memory, message_size, raise_file_limit, with_streams};
 use crate::args::{DEFAULT_PORT, ProxyListenArgs};
-use crate::connect::relayed::{self, RelayedPlaces};
+use crate::connect::relayed::{self, RelayedPlaces, listening_on};
 use crate::connect::security::{NOT_ENCRYPTED, Serving};
 use crate::connect::strangers::{StrangerLines, TICK};
 use crate::connect::token;
@@ -78,16 +78,18 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     let streams = config.outbound_streams;
     let security = serving.security.clone();
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
-    let relays = relayed::relays(&args.via.via, &screen).await?;
-    let listening = Listening { bind: &args.listen.listen, port, relays, relay_numbers: false };
+    let relays = relayed::relays(&args.via, &screen).await?;
+    let relay_use = args.via.relay_use.wanted();
+    let listening =
+        Listening { bind: &args.listen.listen, port, relays, relay_use, relay_numbers: false };
     let endpoint = transport::open(config, listening, security)?;
-    let (addresses, port) = (transport::reachable(&endpoint), endpoint.udp_port());
+    let (addresses, port) = transport::told_place(&endpoint, relay_use);
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
     for note in endpoint.notes() {
         screen.line(note);
     }
     uplinks::say_left_out(&args.listen.listen, &screen);
-    let relayed = RelayedPlaces::wait(&endpoint, &screen).await;
+    let relayed = RelayedPlaces::wait(&endpoint, &args.via, &screen).await?;
     let _relayed_watch = relayed.watch(&endpoint, None, &screen);
     let far = Far {
         secret: Secret::new(password, chosen),
@@ -150,7 +152,7 @@ fn announce(
         output::print(&format!("{event}\n"))?;
         return show_qr(args, ticket.as_ref(), screen);
     }
-    screen.line(&format!("Listening on {}", ends.join(", ")));
+    screen.line(&listening_on(&ends));
     relayed.lines().for_each(|line| screen.line(&line));
     let Some(ticket) = ticket else {
         let command = "manypath proxy connect --cert FILE --key FILE --ca FILE HOST -L ...";
@@ -225,6 +227,10 @@ impl Far {
             return Ok(());
         }
         association.admit();
+        if let Err(failure) = transport::direct_path(&association, &peer.to_string()).await {
+            self.lines.say(&format!("rejected {}", failure.message));
+            return Ok(());
+        }
         if !hello::welcome(&association, self.instance).await {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::RecvArgs;
 use crate::connect::reach::Reach;
-use crate::connect::relayed::{RelayedPlaces, ShownCode};
+use crate::connect::relayed::{RelayedPlaces, ShownCode, listening_on};
 use crate::connect::security::{NOT_ENCRYPTED, Serving};
 use crate::failure::Result;
 use crate::screen::Screen;
@@ -93,7 +93,8 @@ impl Announcement<'_> {
         } else {
             format!("storing files in {}", self.args.dir.display())
         };
-        self.screen.line(&format!("Listening on {}, {what}", ends.join(", ")));
+        let place = listening_on(&ends);
+        self.screen.line(&format!("{place}, {what}"));
         self.relayed.lines().for_each(|line| self.screen.line(&line));
         self.say_reach();
         let name = self.args.name.name.as_ref().map(|name| name.as_str());

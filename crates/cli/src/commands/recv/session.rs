@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use manypath::{AssocClosed, Association};
+use manypath::{AssocClosed, Association, DirectPathError};
 use manypath_live::Total;
 use manypath_transfer::{
-    Event, Incoming, Options, PeerReason, ReceiveError, Reception, Tally, TurnedAway,
+    DIRECT_PATH_TIME_MAX, Event, Incoming, Options, PeerReason, ReceiveError, Reception, Tally,
+    TurnedAway,
 };
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use super::target::Place;
 use crate::args::ReportArgs;
 use crate::connect::strangers::StrangerLines;
-use crate::connect::transport::{closed_failure, resumable};
+use crate::connect::transport::{closed_failure, no_direct_path, resumable};
 use crate::failure::{Failure, Result};
 use crate::paths::PathWatch;
 use crate::screen::Screen;
@@ -55,6 +56,7 @@ impl Sessions {
     pub(super) async fn session(&self, association: Association) -> Option<Result<()>> {
         let incoming = match self.reception.meet(association, &self.options.stop).await {
             Ok(incoming) => incoming,
+            Err(TurnedAway::NoDirectPath(peer)) => return Some(self.no_direct_path(peer)),
             Err(turned_away) => {
                 self.tell_of_stranger(&turned_away);
                 return None;
@@ -69,6 +71,14 @@ impl Sessions {
             return Some(Err(failure));
         }
         Some(failure.map_or(Ok(()), Err))
+    }
+
+    /// A sender was admitted, and no direct path to it was found.
+    fn no_direct_path(&self, peer: SocketAddr) -> Result<()> {
+        let error = DirectPathError::NotFound(DIRECT_PATH_TIME_MAX);
+        let failure = no_direct_path(&error, &format!("the sender at {peer}"));
+        self.tell_of_nobody(&failure)?;
+        Err(failure)
     }
 
     fn tell_of_stranger(&self, turned_away: &TurnedAway) {

@@ -6,7 +6,9 @@ use manypath_transfer::{OfferError, PeerReason, PlanError, SendError, Unsent};
 
 use super::receiver::Receiver;
 use crate::connect::secret::asks_for_no_token;
-use crate::connect::transport::{closed_failure, opening_failure, resumable, send_failure};
+use crate::connect::transport::{
+    closed_failure, no_direct_path, opening_failure, resumable, send_failure,
+};
 use crate::failure::Failure;
 use crate::screen::figures;
 use crate::screen::report::remedy;
@@ -54,6 +56,7 @@ impl Receiver {
                     .hint("check that `manypath recv` listens there")
             }
             OfferError::Protocol => protocol_error(peer),
+            OfferError::NoDirectPath(error) => no_direct_path(&error, peer),
             OfferError::UnknownSize => Failure::failed(format!(
                 "{peer} takes no standard input or other files of unknown size: its version is older; \
                  nothing was sent"
