@@ -18,6 +18,7 @@ import failures  # noqa: E402
 import direct_cases  # noqa: E402
 import hostile  # noqa: E402
 import nat_cases  # noqa: E402
+import only_cases  # noqa: E402
 import overlay_paths  # noqa: E402
 import relays  # noqa: E402
 import roaming  # noqa: E402
@@ -139,7 +140,7 @@ def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
     # The slowest of those that run together begin first.
     known = {**slow.CASES, **cases.CASES, **relays.CASES, **nat_cases.CASES, **direct_cases.CASES, **hostile.CASES,
-             **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
+             **only_cases.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
              **aliases.CASES, **named}
     known |= failures.CASES | secrecy.CASES
     options = parse(known)
