@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import aliases  # noqa: E402
 import cases  # noqa: E402
+import code_cases  # noqa: E402
 import failures  # noqa: E402
 import direct_cases  # noqa: E402
 import hostile  # noqa: E402
@@ -140,7 +141,7 @@ def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
     # The slowest of those that run together begin first.
     known = {**slow.CASES, **cases.CASES, **relays.CASES, **nat_cases.CASES, **direct_cases.CASES, **hostile.CASES,
-             **only_cases.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
+             **only_cases.CASES, **code_cases.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
              **aliases.CASES, **named}
     known |= failures.CASES | secrecy.CASES
     options = parse(known)
