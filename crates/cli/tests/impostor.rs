@@ -158,7 +158,7 @@ fn hostile_relay(impostor: SocketAddr) -> SocketAddr {
         let mut question = [0; 2048];
         // Until the test process ends.
         while let Ok((len, from)) = socket.recv_from(&mut question) {
-            assert!(len >= 20 && len < 60, "it sees a number and nothing else");
+            assert!((20..60).contains(&len), "it sees a number and nothing else");
             // RFC 8489 §5: a success of the same method; §14.2: an address, with the cookie on it.
             let cookie = [0x21, 0x12, 0xa4, 0x42];
             let mut answer = question[..20].to_vec();

@@ -12,8 +12,8 @@ use bytes::Bytes;
 #[cfg(feature = "relay")]
 use manypath_net::RelayStatus;
 use manypath_net::{
-    BindTo, Clock, Pairs, RELAY_OVERHEAD, RELAY_OVERHEAD_MAX, Relays, SendFailures, UdpSockets,
-    Uplinks, unmapped,
+    BindTo, BoundAddresses, Clock, Pairs, RELAY_OVERHEAD, RELAY_OVERHEAD_MAX, Relays, SendFailures,
+    UdpSockets, Uplinks, unmapped,
 };
 use manypath_proto as proto;
 use manypath_proto::{
@@ -118,23 +118,8 @@ impl Endpoint {
             engine.set_incoming_window(limits.receive_buffer);
         }
         let clock = Clock::start();
-        let notes = sockets.notes().iter().cloned();
-        #[cfg(feature = "relay")]
-        let (relays, notes) = {
-            let open = match (options.accept, options.relay_numbers) {
-                (true, true) => Relays::numbered,
-                (true, false) => Relays::accepting,
-                (false, _) => Relays::new,
-            };
-            let (mut relays, more) = open(clock.now(), &options.relays, &bound);
-            if options.relay_peers {
-                relays.follow_overlay(&bound);
-            }
-            (relays, notes.chain(more))
-        };
-        #[cfg(not(feature = "relay"))]
-        let relays = Relays::default();
-        let notes = notes.collect();
+        let (relays, said) = open_relays(&options, clock.now(), &bound);
+        let notes = sockets.notes().iter().cloned().chain(said).collect();
         let limits = AcceptLimits { backlog: options.accept_backlog, strangers: options.strangers };
         let follows = sockets.follows_uplinks() && options.follow_network;
         let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits, follows);
@@ -431,6 +416,30 @@ fn hides_addresses(options: &EndpointOptions) -> bool {
 #[cfg(not(feature = "relay"))]
 fn hides_addresses(_options: &EndpointOptions) -> bool {
     false
+}
+
+/// Begins to ask the relays for addresses. With them come notes for the user.
+#[cfg(feature = "relay")]
+fn open_relays(
+    options: &EndpointOptions,
+    now: Instant,
+    bound: &BoundAddresses,
+) -> (Relays, Vec<String>) {
+    let open = match (options.accept, options.relay_numbers) {
+        (true, true) => Relays::numbered,
+        (true, false) => Relays::accepting,
+        (false, _) => Relays::new,
+    };
+    let (mut relays, notes) = open(now, &options.relays, bound);
+    if options.relay_peers {
+        relays.follow_overlay(bound);
+    }
+    (relays, notes)
+}
+
+#[cfg(not(feature = "relay"))]
+fn open_relays(_: &EndpointOptions, _: Instant, _: &BoundAddresses) -> (Relays, Vec<String>) {
+    (Relays::default(), Vec::new())
 }
 
 /// Begins to look for direct paths, if that is wanted from the start.
