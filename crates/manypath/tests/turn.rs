@@ -350,8 +350,8 @@ async fn a_sender_that_knows_a_number_alone_reaches_the_endpoint_also_after_a_re
     assert_ne!(two.relays()[0].number, Some(number));
     let look_up = || manypath::look_up_number(turn.address, number, &[]);
     assert_eq!(within("an answer", look_up()).await.unwrap(), first);
-    let client = client(&["127.0.0.1"]);
-    let (from, to) = connected_to(&client, behind(&turn, first), &one).await;
+    let [before, after] = [client(&["127.0.0.1"]), client(&["127.0.0.1"])];
+    let (from, to) = connected_to(&before, behind(&turn, first), &one).await;
     carry(&from, &to, 10_000).await;
 
     // The relay is restarted at the same port.
@@ -369,7 +369,7 @@ async fn a_sender_that_knows_a_number_alone_reaches_the_endpoint_also_after_a_re
     assert_eq!(status[0].number, Some(number));
     let second = manypath::look_up_number(again.address, number, &[]).await.unwrap();
     assert_eq!(Some(second), status[0].relayed);
-    let (from, to) = connected_to(&client, behind(&again, second), &one).await;
+    let (from, to) = connected_to(&after, behind(&again, second), &one).await;
     carry(&from, &to, 10_000).await;
 }
 
