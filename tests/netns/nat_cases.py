@@ -5,9 +5,11 @@ import signal
 import time
 
 from namespaces import sh
-from nat_scene import Scene
+from nat import CONES
+from nat_scene import Scene, check_coturn
 
 FIRST_BYTE_MAX = 1.0  # seconds from the start of the sender to the first byte of content, with a round trip of 80 ms
+ALLOCATED = 0.5  # seconds until the sender has an address of its own at a relay, three round trips later
 GIVEN_UP = 1.0  # seconds that a relay which does not answer may cost
 RESTART_MAX = 2.5  # seconds until data flows after a router has forgotten its bindings
 RESTART_MB = 60
@@ -71,10 +73,36 @@ def relay_without_open(case, lab):
     scene.check_relayed(sent)
 
 
+def coturn(case, lab):
+    """The relay is coturn, which both ends name: the file goes from relayed address to relayed address."""
+    scene, sent = through_coturn(case, lab)
+    scene.check_relayed(sent)
+
+
+def coturn_direct(case, lab):
+    """The same with NATs that give a socket one public port: coturn tells both ends theirs, and the file goes directly."""
+    scene, sent = through_coturn(case, lab, CONES[2], CONES[2], mb=40)
+    scene.check_direct(sent, 2)
+
+
+def through_coturn(case, lab, *nats, **words):
+    """A transfer that begins through coturn: the scene and the sender's result."""
+    check_coturn()
+    scene = Scene(case, lab, *nats, started=[], **words)
+    scene.relays.start_coturn(0)
+    scene.listen()
+    is_open = [place["open"] for place in scene.transfer.listening["relayed"]]
+    case.check("the relay lets everybody in", is_open, is_open == [False])
+    scene.start("--via", scene.relays.words()).check_begun(FIRST_BYTE_MAX + ALLOCATED)
+    return scene, scene.finish(60)
+
+
 CASES = {
     "nat-relayed": relayed,
     "nat-relay-dead": relay_dead_at_start,
     "nat-relay-dies": relay_dies_before,
     "nat-restarts": routers_restart,
     "nat-relay-not-open": relay_without_open,
+    "nat-coturn": coturn,
+    "nat-coturn-direct": coturn_direct,
 }

@@ -37,7 +37,7 @@ class Relays:
         return relay
 
     def start_coturn(self, number):
-        """Starts coturn in place of our relay; the process. It grants no open addresses, and knows no RFC 8016."""
+        """Starts coturn in place of our relay; the process. It grants no open addresses, and no mobility."""
         host, address = self.places[number]
         relay = self.homes.lab.spawn(host, [
             "turnserver", "-n", "--listening-ip", address, "--relay-ip", address, "--lt-cred-mech", "--user", "ann:secret",
