@@ -5,14 +5,17 @@ import ipaddress
 import signal
 import struct
 import sys
+import time
 
 import capture
+from direct_cases import restart
 from failures import NO_PATH
 from nat import CONES, SYMMETRIC
 from nat_scene import Scene
 from transfer import HERE
 
-MB = 10
+MB, REBOOT_MB = 10, 60
+REBOOT_MAX = 5  # seconds until data flows after a router has lost its mappings
 MEETING_MAX = 100_000  # bytes between the relay and both ends: handshakes, hellos, lists, heartbeats, SACKs
 GIVEN_UP_MAX = 16  # seconds from the start of the sender: 10 s for the search
 
@@ -99,8 +102,8 @@ def relay_to_relay(case, lab):
 class Meeting(Scene):
     """A scene in which one end, or both, let the relay carry no content."""
 
-    def __init__(self, case, lab, nats, wishes):
-        super().__init__(case, lab, nats, nats, mb=MB)
+    def __init__(self, case, lab, nats, wishes, mb=MB):
+        super().__init__(case, lab, nats, nats, mb=mb)
         self.captures = [Capture(lab, host, host) for host in (self.homes.sender, self.homes.receiver)]
         words = {end: ["--direct-only"] if end in wishes else [] for end in ("sender", "receiver")}
         self.listen(*words["receiver"]).start(*words["sender"])
@@ -143,11 +146,26 @@ def impossible(wishes):
     return run
 
 
+def reboot(case, lab):
+    """The receiver's router loses its mappings in mid-transfer: both ends meet at the relay again, which carries nothing."""
+    scene = Meeting(case, lab, CONES[2], ["sender"], mb=REBOOT_MB)
+    scene.transfer.wait_bytes(scene.size // 4, 60)
+    restart(scene.homes.receiver_nat, 2)
+    begun = time.monotonic()
+    before = scene.transfer.progress()[-1][1]
+    took = scene.transfer.wait_bytes(before + 2_000_000, 60) - begun
+    case.measure("data after the restart", took, "s")
+    case.check("data after the restart", f"{took:.2f} s", took < REBOOT_MAX, pace=True)
+    scene.finish(60)
+    scene.check_relay()
+
+
 CASES = {
     "nat-relay-only": relay_only,
     "nat-relay-only-sender": relay_to_relay,
     "nat-direct-only": direct_only(["sender"]),
     "nat-direct-only-receiver": direct_only(["receiver"]),
+    "nat-direct-only-reboot": reboot,
     "nat-direct-only-impossible": impossible(["sender"]),
     "nat-direct-only-impossible-receiver": impossible(["receiver"]),
 }
