@@ -68,6 +68,8 @@ pub struct Script {
     pub candidates: Vec<(SocketAddr, SocketAddr)>,
     /// The time within which associations must be open.
     pub limit: Option<Duration>,
+    /// Addresses of the peer on relays.
+    pub relayed: Vec<SocketAddr>,
     now: Instant,
     id: Option<AssocId>,
     /// The tag that the peer puts into its packets: the endpoint's.
@@ -86,7 +88,8 @@ impl Script {
     pub fn connect(&mut self) {
         let candidates = self.candidates.clone();
         let to = ConnectTo::new(self.pairs.clone(), PEER_PORT);
-        let to = ConnectTo { candidates, limit: self.limit, ..to };
+        let relayed = self.relayed.clone();
+        let to = ConnectTo { candidates, limit: self.limit, relayed, ..to };
         self.id = Some(self.endpoint.connect(self.now, to).expect("a valid request"));
         self.settle();
     }

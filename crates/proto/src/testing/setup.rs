@@ -25,6 +25,7 @@ pub struct Setup {
     max_associations: usize,
     lists_nothing: bool,
     limit: Option<Duration>,
+    relayed: Vec<SocketAddr>,
     seed: u64,
 }
 
@@ -41,6 +42,7 @@ impl Setup {
             max_associations: 100,
             lists_nothing: false,
             limit: None,
+            relayed: Vec::new(),
             seed: 1,
         }
     }
@@ -105,6 +107,12 @@ impl Setup {
         self
     }
 
+    /// Addresses of the peer on relays.
+    pub fn relayed(mut self, relayed: &[SocketAddr]) -> Setup {
+        self.relayed = relayed.to_vec();
+        self
+    }
+
     /// Sets the time within which associations must be open.
     pub fn limit(mut self, limit: Duration) -> Setup {
         self.limit = Some(limit);
@@ -133,6 +141,7 @@ impl Setup {
             pairs: self.pairs,
             candidates: self.candidates,
             limit: self.limit,
+            relayed: self.relayed,
             now: Instant::ZERO,
             id: None,
             tag: 0,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath_proto::testing::*;
 use manypath_proto::{
-    AssocClosed, Candidate, CandidateKind, Directness, Instant, PathRank, PathState,
+    AssocClosed, Candidate, CandidateKind, Directness, Event, Instant, PathRank, PathState,
 };
 use manypath_wire::{Candidates, Chunk, NamedAddress, Parameter, chunk_type};
 
@@ -311,6 +311,29 @@ fn a_check_of_the_peer_is_followed_by_one_of_ours_at_once() {
     t.peer_from((address(HERE), there), heartbeat(b"of the peer"));
     t.run_ms(1000);
     assert_eq!(sent(&t), 2, "a path that works needs none");
+}
+
+/// A ticket has the peer's private addresses, too. Nobody wonders that they do not answer from
+/// elsewhere; that a relay does not is worth a word.
+#[test]
+fn only_addresses_on_relays_are_missed() {
+    let there = address("192.168.1.7:9899");
+    let relays = [address(RELAYED), address("192.0.2.10:50000")];
+    let pairs = [relays[0], relays[1], there].map(|remote| (address(HERE), remote));
+    let mut t = setup().pairs(&pairs).relayed(&relays).start();
+    t.endpoint.set_candidates(t.now(), [host(HERE)].as_slice());
+    t.connect();
+    t.expect_init();
+    t.take_sent();
+    t.peer(init_ack().param(announcement()));
+    t.peer(cookie_ack());
+    t.run_ms(2000);
+    let unanswered = |event| match event {
+        Event::NoAnswer { remote, .. } => Some(remote),
+        _ => None,
+    };
+    let told: Vec<_> = t.events().into_iter().filter_map(unanswered).collect();
+    assert_eq!(told, [relays[1]]);
 }
 
 /// A NAT with a mapping for each peer: the peer's checks come from a port that it did not name.

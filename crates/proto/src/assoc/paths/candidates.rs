@@ -274,7 +274,7 @@ impl Association {
             self.end_trial(id);
             return;
         }
-        if !trial.pair.is_told {
+        if !trial.pair.is_told && !self.may_be_private(remote) {
             self.events.push(Event::NoAnswer { path: id, local, remote });
         }
         let tries = trial.pair.tries.saturating_add(1);

@@ -207,6 +207,13 @@ impl Association {
         }
     }
 
+    /// True for an address of a peer behind relays that is on none of them: it may be in a private
+    /// network, where nobody expects an answer from.
+    pub(crate) fn may_be_private(&self, remote: SocketAddr) -> bool {
+        let relayed = self.direct.as_deref().map_or(&[][..], |direct| &direct.relayed);
+        !relayed.is_empty() && !relayed.contains(&remote)
+    }
+
     /// True if both ends exchange candidates, and data may flow.
     fn exchanges_candidates(&self) -> bool {
         let is_open = self.state.is_open() && !self.state.is_ending() && self.is_released();
