@@ -241,6 +241,8 @@ impl Association {
             p.origin.name();
             p.rto.sample(now - sent_at);
             p.note_answer(now, sent_at);
+            // Heartbeats that were sent before may have met a NAT that was closed yet.
+            p.probing.probe = None;
             self.stats.direct_paths += 1;
             self.confirm_path(now, id);
         }
