@@ -55,9 +55,11 @@ impl Request {
                     add(&mut message, &RequestedAddressFamily::new(client.family));
                 }
                 client.access.add_to(&mut message);
-                if client.access == Access::Open && client.may_ask_for_ticket {
-                    add(&mut message, &RawAttribute::new(MOBILITY_TICKET, &[]));
+                if client.access == Access::Open {
                     client.number.add_to(&mut message);
+                    if client.may_ask_for_ticket {
+                        add(&mut message, &RawAttribute::new(MOBILITY_TICKET, &[]));
+                    }
                 }
             }
             Request::Refresh | Request::Overlay => {}
