@@ -18,6 +18,7 @@
 
 mod chunk;
 pub mod fuzz;
+mod observed;
 mod render;
 mod setup;
 
@@ -31,6 +32,7 @@ use manypath_wire::{
     Checksum, Chunk, CommonHeader, Data, IData, Init, Packet, PacketBuilder, Parameter, StreamId,
     Tsn,
 };
+pub use observed::Observed;
 pub use setup::Setup;
 
 use crate::path::PathStats;

@@ -21,6 +21,7 @@ use manypath_proto::{
 use crate::ids::NodeId;
 use crate::ledger::Ledger;
 use crate::traffic::{Receiver, Sender};
+use crate::transitions::{Cause, Transitions, Watched};
 use direct::Search;
 pub use nats::ReflexiveAddress;
 use planned::Schedule;
@@ -163,6 +164,8 @@ pub struct Host {
     pub(crate) ledger: Option<Ledger>,
     events: Vec<(Instant, Event)>,
     text: String,
+    /// The state machines of its associations, if they are watched.
+    watched: Option<Box<Watched>>,
 }
 
 impl Host {
@@ -206,10 +209,29 @@ impl Host {
             ledger: setup.has_ledger.then(Ledger::default),
             events: Vec::new(),
             text: String::new(),
+            watched: None,
             setup,
         };
         host.begin_search();
         host
+    }
+
+    /// Notes the transitions of all associations from now on.
+    pub(crate) fn watch_transitions(&mut self) {
+        self.watched = Some(Box::default());
+    }
+
+    /// The transitions of all associations so far, if they are noted.
+    pub(crate) fn transitions(&self) -> Option<&Transitions> {
+        self.watched.as_ref().map(|watched| watched.transitions())
+    }
+
+    /// Puts changes of the associations since the last look down to `cause`.
+    #[inline]
+    fn look(&mut self, cause: &Cause) {
+        if let Some(watched) = &mut self.watched {
+            watched.look(&self.endpoint, cause);
+        }
     }
 
     /// Its place in the network.

@@ -83,6 +83,7 @@ pub mod testing;
 mod trace_hash;
 mod tracer;
 mod traffic;
+mod transitions;
 mod world;
 
 pub use cross::{CrossTraffic, GeneratorSpec, Pattern, SourceSpec, SourceStats};
@@ -111,6 +112,7 @@ pub use spec::{
 pub use trace_hash::TraceHash;
 pub use tracer::{TraceTo, Tracer};
 pub use traffic::{LONGEST_MESSAGE, Pace};
+pub use transitions::{Transition, Transitions};
 pub use world::{Flow, FlowNats, FlowSpec, HostId, MOST_FLOWS, World};
 
 pub use manypath_wire::chunk_type;

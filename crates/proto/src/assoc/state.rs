@@ -87,3 +87,20 @@ impl State {
         !matches!(self, State::CookieWait(_) | State::CookieEchoed { .. } | State::Closed(_))
     }
 }
+
+#[cfg(feature = "testing")]
+impl super::Association {
+    /// The name of the state in RFC 9260 §4.
+    pub(crate) fn state_name(&self) -> &'static str {
+        match self.state {
+            State::CookieWait(_) => "COOKIE-WAIT",
+            State::CookieEchoed { .. } => "COOKIE-ECHOED",
+            State::Established => "ESTABLISHED",
+            State::ShutdownPending => "SHUTDOWN-PENDING",
+            State::ShutdownSent { .. } => "SHUTDOWN-SENT",
+            State::ShutdownReceived { .. } => "SHUTDOWN-RECEIVED",
+            State::ShutdownAckSent { .. } => "SHUTDOWN-ACK-SENT",
+            State::Closed(_) => "CLOSED",
+        }
+    }
+}

@@ -8,6 +8,7 @@ use manypath_proto::{Association, Instant, PathId, PathRank, PathState, PathStat
 use super::planned::Planned;
 use super::{Host, Pending};
 use crate::traffic::Pace;
+use crate::transitions::Cause;
 
 impl Host {
     /// Sends a file of `bytes` on stream 0, in order, in messages of one DATA chunk each. Only the
@@ -114,7 +115,9 @@ impl Host {
     /// does so at once. Unsent data is lost.
     pub fn kill_and_restart(&mut self) {
         self.restarts += 1;
+        self.look(&Cause::Named("unseen"));
         self.endpoint = self.setup.endpoint(Arc::clone(&self.engine_config), self.restarts);
+        self.look(&Cause::Named("restart"));
         self.pending = Pending {
             commands: true,
             associate: !self.setup.connect.is_empty(),

@@ -12,6 +12,7 @@ use super::{Host, LossOracle, Phase, SCTP_PORT};
 use crate::ledger::Ledger;
 use crate::network::Network;
 use crate::packet::{Delivery, TooLong};
+use crate::transitions::Cause;
 
 /// Rounds of events, applications and packets at one instant that only a fault can need.
 const MAX_ROUNDS: u32 = 100_000;
@@ -71,7 +72,12 @@ impl Host {
 
     /// Hands a packet to the engine that came no ordinary way.
     pub(crate) fn handle_datagram(&mut self, datagram: Datagram, net: &mut Network) {
+        let cause = self.watched.is_some().then(|| Cause::of(&datagram, &self.endpoint));
+        self.look(&Cause::Named("unseen"));
         self.endpoint.handle_datagram(net.now(), datagram);
+        if let Some(cause) = cause {
+            self.look(&cause);
+        }
         self.drive(net);
     }
 
@@ -85,7 +91,9 @@ impl Host {
 
     /// Tells the engine that its timer ran out.
     pub fn handle_timer(&mut self, net: &mut Network) {
+        self.look(&Cause::Named("unseen"));
         self.endpoint.handle_timeout(net.now());
+        self.look(&Cause::Named("timer"));
         self.drive(net);
     }
 
@@ -161,7 +169,7 @@ impl Host {
     #[cold]
     fn start(&mut self, now: Instant) {
         if let Some(old) = self.assoc.take() {
-            self.endpoint.forget(old);
+            self.forget(old);
         }
         let candidates = self.setup.candidates.clone();
         let relayed = self.setup.relayed.clone();
@@ -170,12 +178,20 @@ impl Host {
         let id =
             self.endpoint.connect(now, to).expect("the paths were given as pairs of own addresses");
         self.assoc = Some(id);
+        self.look(&Cause::Named("associate"));
+    }
+
+    /// Drops an association, without a word to the peer if it is open.
+    fn forget(&mut self, old: AssocId) {
+        self.look(&Cause::Named("unseen"));
+        self.endpoint.forget(old);
+        self.look(&Cause::Named("forget"));
     }
 
     /// Forgets an attempt that has failed, and makes another one after a pause, as programs do.
     fn start_later(&mut self, now: Instant) {
         if let Some(failed) = self.assoc.take() {
-            self.endpoint.forget(failed);
+            self.forget(failed);
         }
         self.plan(now + ATTEMPTS_APART, Planned::Associate);
     }
@@ -205,7 +221,7 @@ impl Host {
         }
         let is_new = matches!(event, Event::Connected { incoming: true }) && self.assoc != Some(id);
         if is_new && let Some(old) = self.assoc.replace(id) {
-            self.endpoint.forget(old);
+            self.forget(old);
             self.new_epoch();
         }
         if self.assoc != Some(id) {
@@ -265,7 +281,8 @@ impl Host {
         let Some(id) = self.assoc else { return };
         let Some(assoc) = self.endpoint.assoc_mut(id) else { return };
         if let Some(reason) = self.pending.abort.take() {
-            return assoc.abort(now, &reason);
+            assoc.abort(now, &reason);
+            return self.look(&Cause::Named("abort"));
         }
         while self.application.reads
             && let Some(message) = assoc.recv(now)
@@ -281,6 +298,7 @@ impl Host {
             self.pending.shutdown = false;
             self.phase = Phase::ShuttingDown;
             assoc.shutdown(now);
+            self.look(&Cause::Named("shutdown"));
         }
     }
 

@@ -15,6 +15,7 @@ use crate::ids::End;
 use crate::pair::{Pair, PairBuilder};
 use crate::protection::shared_key;
 use crate::spec::{PathSpec, QueueLimit};
+use crate::transitions::Transitions;
 
 /// How long after the faults end everything must be delivered: the longest RTO, some times over.
 const PATIENCE: Duration = Duration::from_secs(1800);
@@ -37,6 +38,8 @@ pub struct Outcome {
     pub bytes: u64,
     /// Times an association or its peer's state was lost, both sides together.
     pub losses: u32,
+    /// The transitions of all associations, both sides together.
+    pub transitions: Transitions,
 }
 
 /// The error of a run, and how far the plan had got.
@@ -288,8 +291,11 @@ struct Run {
 
 impl Run {
     fn of(plan: &Plan) -> Run {
+        let mut pair = plan.pair();
+        pair.a.watch_transitions();
+        pair.z.watch_transitions();
         Run {
-            pair: plan.pair(),
+            pair,
             hearing: <[Hearing; 2]>::default(),
             steps: 0,
             ending: plan.ending,
@@ -323,7 +329,16 @@ impl Run {
             trace_hash: self.pair.net.trace_hash(),
             bytes: a.received_bytes() + z.received_bytes(),
             losses,
+            transitions: self.transitions(),
         })
+    }
+
+    fn transitions(&self) -> Transitions {
+        let mut both = Transitions::default();
+        [&self.pair.a, &self.pair.z].into_iter().filter_map(Host::transitions).for_each(|of| {
+            both.merge(of);
+        });
+        both
     }
 
     fn step(&mut self, limit: manypath_proto::Instant) -> Result<bool, String> {
