@@ -129,8 +129,10 @@ hidden byte mutation = 0;
 #define late_shutdown_ack_is_ignored    17
 #define late_packets_draw_abort         18
 #define timers_keep_their_path          19
+#define shutdown_has_no_timer           20
+#define data_reopens                    21
 
-#define must(cond, property) assert((cond) || property)
+#define must(cond, property) assert(property || (cond))
 
 /* ---- The network ---- */
 
@@ -184,7 +186,8 @@ byte connects[2], messages[2], shutdowns[2], aborts[2], restarts[2];
 #define match           (tag[0] != 0 && peer[0] == tag[1] && peer[1] == tag[0])
 #define agreed          (is_open(0) && is_open(1) && match)
 #define is_timed(end)   (data[end] == IN_FLIGHT || state[end] == COOKIE_WAIT || \
-                         state[end] == COOKIE_ECHOED || state[end] == SHUTDOWN_SENT || \
+                         state[end] == COOKIE_ECHOED || \
+                         (state[end] == SHUTDOWN_SENT && !mutated(shutdown_has_no_timer)) || \
                          state[end] == SHUTDOWN_ACK_SENT)
 /* Heartbeats of ends that agree change nothing, so only the others send them. */
 #define is_doubtful(end) (state[end] == ESTABLISHED && !is_timed(0) && !is_timed(1) && !agreed)
@@ -461,7 +464,9 @@ inline on_data() {
         got[me] = 1;
         if :: tag[other] == o -> delivered[other] = 1 :: else fi;
         if
-        :: state[me] == SHUTDOWN_SENT -> answer(SHUTDOWN)
+        :: state[me] == SHUTDOWN_SENT ->
+            answer(SHUTDOWN);
+            if :: mutated(data_reopens) -> state[me] = ESTABLISHED :: else fi
         :: else -> answer(SACK)
         fi
     :: else

@@ -81,6 +81,8 @@ MUTATIONS = {
     "reflected_complete_is_ignored": Failing("shutdown", "shutdown_completes"),
     "late_shutdown_ack_is_ignored": Failing("shutdown", "shutdown_completes"),
     "late_packets_draw_abort": Failing("shutdown", "shutdown_is_graceful"),
+    "data_reopens": Failing("shutdown", "states_fit"),
+    "shutdown_has_no_timer": Failing("shutdown", "nobody_waits_for_ever"),
     "timers_keep_their_path": Failing("failing-path", "handshake_completes"),
     "abort_is_answered": Failing("no-circles", LIVELOCK),
 }
