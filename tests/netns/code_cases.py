@@ -9,10 +9,9 @@ import capture
 from failures import NOT_AUTHORISED
 from nat import CONES
 from nat_scene import Scene
-from secrecy import NAME, found
+from secrecy import BYTES, NAME, found
 from transfer import HERE, make_file
 
-BYTES = 3_000_000
 AT_ONCE = 5  # wrong words of one network that are answered at once
 DELAYED = 1.0  # seconds that the next answer takes at least
 
