@@ -108,7 +108,7 @@ fn guesses_are_answered_later_and_later() {
     let slow: Vec<Duration> = (0..2).map(|_| guess()).collect();
     assert!(slow[0] >= Duration::from_secs(1), "{quick:?} {slow:?}");
     assert!(slow[1] >= Duration::from_secs(2), "{quick:?} {slow:?}");
-    // Who knows the code waits, too, and gets through.
+    // A sender that knows the code waits, too, and gets through.
     let (code, err) = scene.send(&scene.destination(), &[]);
     assert_eq!(code, 0, "{err}");
 }

@@ -41,8 +41,8 @@ impl Relays {
         Relays::wanting(now, relays, bound, ClientOptions { access, ..ClientOptions::default() })
     }
 
-    /// The same for an endpoint that others find by the numbers of its addresses: each relay is
-    /// asked for one. Relays of other programs give none.
+    /// As [`accepting`](Self::accepting), and each relay is asked for a number, by which others
+    /// find the endpoint. Relays of other programs give none.
     pub fn numbered(
         now: Instant,
         relays: &[Relay],

@@ -14,7 +14,7 @@ const STALE_COOKIE: [u8; 2] = [0, 3];
 /// State of an association that does not exist.
 const CLOSED: &str = "CLOSED";
 
-/// One step of the state machine of an association.
+/// A step of the state machine of an association.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Transition {
     /// The state before, as RFC 9260 §4 names it.

@@ -11,7 +11,7 @@ use super::MANYPATH;
 pub(crate) struct Relay {
     child: Child,
     out: BufReader<ChildStdout>,
-    /// Its `listening` event.
+    /// The `listening` event.
     pub(crate) listening: Value,
 }
 
@@ -39,7 +39,7 @@ impl Relay {
         Relay { child, out, listening }
     }
 
-    /// Its port.
+    /// The port that it listens on.
     pub(crate) fn port(&self) -> String {
         let address = self.address();
         address.rsplit_once(':').expect("a port").1.to_owned()

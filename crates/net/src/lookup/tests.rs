@@ -77,7 +77,7 @@ async fn a_relay_that_leads_astray_is_not_followed() {
 #[tokio::test]
 async fn every_uplink_is_asked_from_and_a_dead_one_holds_nothing_up() {
     let (relay, address) = socket("127.0.0.51").await;
-    // One is not an address of this host, one is of another family, and one is there twice.
+    // The list has one of another host, one of another family, and one twice.
     let from = ips(&["192.0.2.1", "::1", "127.0.0.52", "127.0.0.53", "::ffff:127.0.0.52"]);
     let answers = async {
         let mut asked = Vec::new();

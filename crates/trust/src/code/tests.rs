@@ -91,7 +91,7 @@ fn all_digits_of_a_code_are_random() {
     for place in 0..DIGITS {
         let digits: BTreeSet<char> =
             codes.iter().filter_map(|c| c.replace('-', "").chars().nth(place)).collect();
-        // One of ten is missing in 400 with a probability of 5 in 10^18.
+        // A digit of ten is missing in 400 with a probability of 5 in 10^18.
         assert_eq!(digits.len(), 10, "digit {place}: {digits:?}");
     }
 }

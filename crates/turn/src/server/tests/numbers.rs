@@ -94,7 +94,7 @@ fn a_wish_is_granted_if_it_is_free_as_after_a_restart_of_the_relay() {
     let others = allocate(&mut relay, other, if number == 80 { 81 } else { 80 });
     assert_ne!(others, Some(number));
     assert_eq!(allocate(&mut relay, mine, number), Some(number));
-    // What is taken, or too high, is not granted: another number is given instead.
+    // A number that is taken or too high is not granted: another one is given.
     for (port, wish) in [(3, number), (4, 1_000_000), (5, u32::MAX)] {
         let given = allocate(&mut relay, &format!("192.0.2.9:{port}"), wish).unwrap();
         assert!(given != wish && (1..=99).contains(&given), "{given} for {wish}");
