@@ -168,13 +168,15 @@ class NatRouter:
 class TwoHomes:
     """Two hosts, each in a private network behind a router that translates, and public hosts: all around a router of the
     Internet. Every way into the Internet is shaped to `rate`, and takes `delay_ms`, for which a program runs unless that
-    is 0. With `v6` all have IPv6 as well: the routers of the homes do not translate it, and let in only answers."""
+    is 0. With `v6` all have IPv6 as well: the routers of the homes do not translate it, and let in only answers. With
+    `carrier`, the mapping and the filtering of it, the receiver's router is behind a NAT of its carrier."""
 
     DELAY_MS, RATE = 10, "100mbit"
     NET, NET_V6 = "198.18", "2001:db8:1"
     PUBLIC = ("198.18.0.0/15", "203.0.0.0/16", "2001:db8::/32")
 
-    def __init__(self, lab, sender=SYMMETRIC, receiver=SYMMETRIC, v6=False, net=NET, rate=RATE, delay_ms=DELAY_MS):
+    def __init__(self, lab, sender=SYMMETRIC, receiver=SYMMETRIC, v6=False, net=NET, rate=RATE, delay_ms=DELAY_MS,
+                 carrier=None):
         """`sender` and `receiver` are the mapping and the filtering of their NATs, `net` the first two bytes of all public
         addresses."""
         check_nft()
@@ -182,7 +184,7 @@ class TwoHomes:
         self.internet = self._host("internet", is_router=True)
         lab.forward(self.internet)
         self.sender, self.sender_nat = self._home("sender", 1, *sender)
-        self.receiver, self.receiver_nat = self._home("receiver", 2, *receiver)
+        self.receiver, self.receiver_nat = self._home("receiver", 2, *receiver, carrier=carrier)
 
     def _host(self, name, is_router=False):
         host = self.lab.host(name)
@@ -190,7 +192,7 @@ class TwoHomes:
             speak_v6(host, is_router)
         return host
 
-    def _home(self, name, number, mapping, filtering):
+    def _home(self, name, number, mapping, filtering, carrier=None):
         """A host and its router."""
         lan = f"192.168.{number}"
         host, router = self._host(name), NatRouter(self.lab, f"{name}-nat", f"{lan}.2")
@@ -198,7 +200,10 @@ class TwoHomes:
             speak_v6(router.host, is_router=True)
         self.lab.veth(host, "eth0", f"{lan}.2/24", router.host, LAN, f"{lan}.1/24")
         self.lab.route(host, "default", "via", f"{lan}.1")
-        self._joins(router.host, WAN, number)
+        if carrier is None:
+            self._joins(router.host, WAN, number)
+        else:
+            self._joins_carrier(router, number, *carrier)
         router.translate(mapping, filtering)
         if self.v6:
             inside = f"2001:db8:0:{number}"
@@ -206,6 +211,15 @@ class TwoHomes:
             self.lab.route(self.internet, f"{inside}::/64", "via", f"{self.NET_V6}:{number}::2")
             router.guard_v6()
         return host, router
+
+    def _joins_carrier(self, router, number, mapping, filtering):
+        """A way for a router into the Internet through its carrier's NAT (RFC 6598)."""
+        lan = f"100.64.{number}"
+        carrier = NatRouter(self.lab, f"{router.name}-carrier", f"{lan}.2")
+        self.lab.veth(router.host, WAN, f"{lan}.2/24", carrier.host, LAN, f"{lan}.1/24")
+        self.lab.route(router.host, "default", "via", f"{lan}.1")
+        self._joins(carrier.host, WAN, number)
+        carrier.translate(mapping, filtering)
 
     def _joins(self, host, dev, number):
         """A way into the Internet; the address that it gives."""

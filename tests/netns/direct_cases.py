@@ -67,6 +67,12 @@ def ipv6_first(case, lab):
     case.check("content that took IPv6", f"{carried / 1e6:.1f} MB", carried > scene.size / 10)
 
 
+def carrier(case, lab):
+    """The receiver's home router is behind the NAT of its carrier."""
+    scene = Scene(case, lab, CONES[2], CONES[2], mb=40, carrier=CONES[2]).start()
+    scene.check_direct(scene.finish(), 2)
+
+
 def stays_relayed(sender, receiver):
     """A case of NATs between which nobody can know a port: the relay carries it."""
     def run(case, lab):
@@ -191,6 +197,7 @@ CASES = {
     "nat-ipv6-first": ipv6_first,
     "nat-direct-never": stays_relayed(SYMMETRIC, CONES[2]),
     "nat-direct-never-both": stays_relayed(SYMMETRIC, SYMMETRIC),
+    "nat-direct-carrier": carrier,
     "nat-direct-one-network": one_network,
     "nat-direct-blocked": udp_blocked,
     "nat-direct-reboot-sender": reboot("sender", 1),
