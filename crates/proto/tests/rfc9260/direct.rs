@@ -323,6 +323,25 @@ fn a_check_of_the_peer_is_followed_by_one_of_ours_at_once() {
     assert_eq!(states, [PathState::Active], "the heartbeats before it do not count");
 }
 
+/// Both NATs take a port for each peer, and the peer's router forwards one (PCP, UPnP).
+#[test]
+fn a_port_that_the_peers_router_forwards_becomes_a_path() {
+    let forwarded = "203.0.113.5:40000";
+    let mut t = client(&[host(HERE)], init_ack().param(announcement()));
+    t.take_sent();
+    t.peer(list(1, 1, vec![named(CandidateKind::Mapped, 0, forwarded)]));
+    fill_credit(&mut t);
+    t.run_ms(100);
+    let sent = checks(&mut t);
+    assert!(!sent.is_empty());
+    for check in sent {
+        assert_eq!(check.to, address(forwarded));
+        t.peer_from((check.from, check.to), heartbeat_ack(&check.info));
+    }
+    let path = t.assoc().paths().find(|p| p.remote == address(forwarded)).expect("a path");
+    assert_eq!(path.state, PathState::Active);
+}
+
 /// A ticket has the peer's private addresses, too. Nobody wonders that they do not answer from
 /// elsewhere; that a relay does not is worth a word.
 #[test]
