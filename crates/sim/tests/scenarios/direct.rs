@@ -228,3 +228,15 @@ fn hosts_behind_one_nat_without_hairpin_use_the_local_way() {
     let rate = scene.rate();
     assert!(rate > 150e6, "{:.1} Mbit/s", rate / 1e6);
 }
+
+/// No packet of the sender gets anywhere: neither to the relay nor to the receiver.
+#[test]
+fn without_udp_the_association_is_given_up() {
+    let mut scene = scene(PORT, PORT, true);
+    let ways = [RELAY, DIRECT].map(|way| scene.flow.paths[way]);
+    ways.into_iter().for_each(|way| scene.world.net.path(way).cut());
+    scene.world.host_mut(scene.flow.from).send_file(MIB);
+    assert!(scene.world.run_to_end(secs(120)), "it does not wait for ever");
+    assert!(!scene.world.result(scene.flow.from, scene.flow.to).completed);
+    assert_eq!(scene.world.host(scene.flow.to).received_bytes(), 0);
+}
