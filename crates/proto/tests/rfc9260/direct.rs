@@ -73,6 +73,18 @@ fn client(candidates: &[Candidate], init_ack: PeerChunk) -> Script {
     t
 }
 
+/// A client whose INIT left on several paths, and whose association is open.
+fn opened(setup: Setup) -> Script {
+    let mut t = setup.start();
+    t.endpoint.set_candidates(t.now(), [host(HERE)].as_slice());
+    t.connect();
+    t.expect_init();
+    t.take_sent();
+    t.peer(init_ack().param(announcement()));
+    t.peer(cookie_ack());
+    t
+}
+
 /// The lists among what was sent since the last look.
 fn lists(t: &mut Script) -> Vec<Candidates> {
     let chunks = |sent: SentPacket| sent.packet.chunks().flatten().collect::<Vec<_>>();
@@ -286,13 +298,7 @@ fn an_answer_counts_if_it_comes_back_the_same_way() {
 fn a_check_of_the_peer_is_followed_by_one_of_ours_at_once() {
     let there = address("203.0.113.5:9899");
     let pairs = [(address(HERE), address(RELAYED)), (address(HERE), there)];
-    let mut t = setup().pairs(&pairs).start();
-    t.endpoint.set_candidates(t.now(), [host(HERE)].as_slice());
-    t.connect();
-    t.expect_init();
-    t.take_sent();
-    t.peer(init_ack().param(announcement()));
-    t.peer(cookie_ack());
+    let mut t = opened(setup().pairs(&pairs));
     t.peer(list(1, 1, vec![named(CandidateKind::Host, 0, "203.0.113.5:9899")]));
     fill_credit(&mut t);
     t.run_ms(50);
@@ -349,13 +355,7 @@ fn only_addresses_on_relays_are_missed() {
     let there = address("192.168.1.7:9899");
     let relays = [address(RELAYED), address("192.0.2.10:50000")];
     let pairs = [relays[0], relays[1], there].map(|remote| (address(HERE), remote));
-    let mut t = setup().pairs(&pairs).relayed(&relays).start();
-    t.endpoint.set_candidates(t.now(), [host(HERE)].as_slice());
-    t.connect();
-    t.expect_init();
-    t.take_sent();
-    t.peer(init_ack().param(announcement()));
-    t.peer(cookie_ack());
+    let mut t = opened(setup().pairs(&pairs).relayed(&relays));
     t.run_ms(2000);
     let unanswered = |event| match event {
         Event::NoAnswer { remote, .. } => Some(remote),
