@@ -128,7 +128,7 @@ impl Announcement<'_> {
     fn say_code(&self, shown: &ShownCode, other: &str, ticket: &Ticket) -> Result<String> {
         let how = format!("{other}, run: manypath send FILE... {}", shown.at_relay());
         self.screen.line(&how);
-        self.screen.line("The code alone is enough where MANYPATH_RELAY names that relay:");
+        self.screen.line("Senders that have this relay in their settings need the code alone:");
         self.out.print(&format!("{}\n", shown.code))?;
         self.screen.line("Or send with this ticket:");
         self.out.print(&format!("{ticket}\n"))?;
