@@ -12,6 +12,10 @@ const DELAYS_EQUAL: f64 = 0.35;
 /// The variance of the sum of rates over the sum of their variances: one link has a constant rate,
 /// so that what one path gains, the other loses.
 const RATES_OPPOSED: f64 = 0.5;
+/// A verdict leaves out one window in this number at each end of the order of summed rates: a
+/// machine that stands still, or a sender that waits for its last packets, leaves both paths idle
+/// for a moment, and squares give that moment more weight than all the others.
+const WINDOWS_PER_OUTLIER: usize = 20;
 /// Rates that vary less than this part of their mean say nothing.
 const RATES_VARY: f64 = 0.05;
 
@@ -43,7 +47,7 @@ fn is_shared(a: &Load, b: &Load, until: f64) -> bool {
     let delay = |load: &Load, from, to| median(&mut load.delays(from, to).collect::<Vec<_>>());
     let delays: Vec<(f64, f64)> =
         both.iter().map(|(w, _)| (delay(a, w.from, w.to), delay(b, w.from, w.to))).collect();
-    let rates: Vec<(f64, f64)> = both.iter().map(|(x, y)| (x.bps, y.bps)).collect();
+    let rates = without_outliers(both.iter().map(|(x, y)| (x.bps, y.bps)).collect());
     let mut differences: Vec<f64> =
         delays.iter().map(|(x, y)| (x - y).abs() / x.midpoint(*y).max(1e-9)).collect();
     let (va, vb, covariance) = moments(&delays);
@@ -53,6 +57,14 @@ fn is_shared(a: &Load, b: &Load, until: f64) -> bool {
     let varies = ((va + vb) / 2.0).sqrt() > RATES_VARY * mean;
     let opposed = (va + vb + 2.0 * covariance) < RATES_OPPOSED * (va + vb);
     together > DELAYS_TOGETHER && median(&mut differences) < DELAYS_EQUAL && varies && opposed
+}
+
+/// Pairs of rates without those of the lowest and the highest sums.
+fn without_outliers(mut rates: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let each_end = rates.len() / WINDOWS_PER_OUTLIER;
+    rates.sort_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)));
+    rates.truncate(rates.len() - each_end);
+    rates.split_off(each_end)
 }
 
 /// Variances and covariance.
@@ -94,6 +106,16 @@ mod tests {
         let delay = |at: f64| 0.02 + 0.02 * wave(at * 1.7);
         let a = load(|at| 10e6 * wave(at), delay);
         let b = load(|at| 10e6 * (1.0 - wave(at)), delay);
+        assert_eq!(groups(&[&a, &b], &[], 10.0), [[0, 1]]);
+    }
+
+    #[test]
+    fn a_moment_in_which_both_stand_still_decides_nothing() {
+        let share = |at: f64| 0.4 + 0.2 * wave(at);
+        let runs = |at: f64| if (9.0..9.2).contains(&at) { 0.0 } else { 10e6 };
+        let delay = |at: f64| 0.02 + 0.02 * wave(at * 1.7);
+        let a = load(|at| runs(at) * share(at), delay);
+        let b = load(|at| runs(at) * (1.0 - share(at)), delay);
         assert_eq!(groups(&[&a, &b], &[], 10.0), [[0, 1]]);
     }
 
