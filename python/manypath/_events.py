@@ -283,6 +283,20 @@ class CandidatesChunk(Chunk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardTsnChunk(Chunk):
+    """FORWARD TSN (RFC 3758), or I-FORWARD-TSN (RFC 8260)."""
+
+    interleaved: bool
+    """It is I-FORWARD-TSN."""
+
+    new_cum_tsn: int
+    """The new cumulative TSN."""
+
+    skipped: list[tuple[int, int]]
+    """Stream and SSN or MID of the messages listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownChunk(Chunk):
     """A type that is not known here."""
 
@@ -717,6 +731,20 @@ class PeerError(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageAbandoned(Event):
+    """A message was given up (RFC 3758, RFC 7496)."""
+
+    ppid: int
+    """The payload protocol identifier."""
+
+    stream: int
+    """The stream."""
+
+    was_sent: bool
+    """Something of it was sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Closed(Event):
     """The association is over."""
 
@@ -876,6 +904,7 @@ CHUNKS: dict[str, type[Chunk]] = {
     "TIMESTAMP": TimestampChunk,
     "SACK_PATH": SackPathChunk,
     "CANDIDATES": CandidatesChunk,
+    "FORWARD_TSN": ForwardTsnChunk,
     "UNKNOWN": UnknownChunk,
     "MALFORMED": MalformedChunk,
 }
@@ -912,6 +941,7 @@ EVENTS: dict[str, type[Event]] = {
     "peer_shutdown": PeerShutdown,
     "restarted": Restarted,
     "peer_error": PeerError,
+    "message_abandoned": MessageAbandoned,
     "closed": Closed,
     "recording": Recording,
     "path_sample": PathSample,
@@ -935,12 +965,14 @@ __all__ = [
     "ErrorChunk",
     "Event",
     "FastRetransmit",
+    "ForwardTsnChunk",
     "HeartbeatAckChunk",
     "HeartbeatChunk",
     "IDataChunk",
     "InitAckChunk",
     "InitChunk",
     "MalformedChunk",
+    "MessageAbandoned",
     "NoAnswer",
     "NrSackChunk",
     "OtherChunk",

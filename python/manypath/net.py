@@ -58,6 +58,9 @@ class Message:
     is_end: bool
     """False for a part of a long message that more parts of the same stream follow."""
 
+    is_cut_off: bool = False
+    """Its sender gave it up after parts of it had arrived: this part is empty, and the last."""
+
 
 class Association:
     """An association with a peer, from :meth:`Endpoint.connect` or :meth:`Endpoint.accept`.
@@ -71,13 +74,27 @@ class Association:
         self._messages = Next(lambda: self._native.recv())
 
     async def send(
-        self, data: bytes, *, stream: int = 0, ppid: int = 0, unordered: bool = False
+        self,
+        data: bytes,
+        *,
+        stream: int = 0,
+        ppid: int = 0,
+        unordered: bool = False,
+        lifetime: float | None = None,
+        max_retransmissions: int | None = None,
+        priority: int | None = None,
     ) -> None:
         """Sends a message: at least one byte. Waits while the send buffer is full.
 
+        A message with a lifetime is given up that many seconds after this call, and one with
+        max_retransmissions when it would be sent again more often. One with a priority may be given
+        up, as long as nothing of it was sent, for a message with a lower number. The peer skips what
+        was given up; one that cannot gets all of which something was sent.
+
         Raises AssociationError if the association is over or the message can never be sent.
         """
-        await self._native.send(data, stream, ppid, unordered)
+        limits = (lifetime, max_retransmissions, priority)
+        await self._native.send(data, stream, ppid, unordered, limits)
 
     async def recv(self) -> Message | None:
         """The next message; None once the peer has shut down and all is received.

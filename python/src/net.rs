@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use manypath::keys::{Fingerprint, Identity, PeerKeys, SharedKey, TlsKeys};
 use manypath::{
@@ -177,8 +178,12 @@ impl Association {
     }
 }
 
-/// A message: payload, stream, payload protocol identifier, unordered, the message ends with it.
-type Received = (Py<PyBytes>, u16, u32, bool, bool);
+/// A message: payload, stream, payload protocol identifier, unordered, the message ends with it,
+/// its sender gave it up.
+type Received = (Py<PyBytes>, u16, u32, bool, bool, bool);
+
+/// When a message is given up: lifetime in seconds, retransmissions, priority.
+type Limits = (Option<f64>, Option<u16>, Option<u32>);
 
 #[pymethods]
 impl Association {
@@ -189,8 +194,18 @@ impl Association {
         stream: u16,
         ppid: u32,
         unordered: bool,
+        limits: Limits,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = SendOptions { stream: StreamId(stream), ppid, unordered };
+        let (lifetime, max_retransmissions, priority) = limits;
+        let lifetime = lifetime.map(Duration::try_from_secs_f64).transpose().map_err(bad)?;
+        let options = SendOptions {
+            stream: StreamId(stream),
+            ppid,
+            unordered,
+            lifetime,
+            max_retransmissions,
+            priority,
+        };
         let (association, data) = (Arc::clone(&self.0), Bytes::copy_from_slice(data));
         future_into_py(py, async move { association.send(options, data).await.map_err(failed) })
     }
@@ -202,8 +217,9 @@ impl Association {
             Python::attach(|py| {
                 let data = PyBytes::new(py, &message.payload.to_vec()).unbind();
                 let (stream, ppid) = (message.stream.0, message.ppid);
+                let (is_end, is_cut_off) = (message.end_of_message, message.is_cut_off);
                 let received: Received =
-                    (data, stream, ppid, message.unordered, message.end_of_message);
+                    (data, stream, ppid, message.unordered, is_end, is_cut_off);
                 Ok(Some(received))
             })
         })

@@ -181,7 +181,8 @@ async fn a_name_that_is_refused_by_the_receiver_does_not_end_the_transfer() {
     ];
     for frame in frames {
         let ppid = if frame == b"text" { PPID_CONTENT } else { PPID_CONTROL };
-        let options = SendOptions { stream: StreamId(0), ppid, unordered: false };
+        let options =
+            SendOptions { stream: StreamId(0), ppid, unordered: false, ..SendOptions::default() };
         association.send(options, frame.into()).await.unwrap();
     }
     let mut outcomes = Vec::new();

@@ -107,7 +107,12 @@ async fn guess(association: Association, ending: Ending, guesses: Arc<AtomicUsiz
 }
 
 async fn say(association: &Association, frame: ServerFrame) {
-    let options = SendOptions { stream: STREAM, ppid: PPID_CONTROL, unordered: false };
+    let options = SendOptions {
+        stream: STREAM,
+        ppid: PPID_CONTROL,
+        unordered: false,
+        ..SendOptions::default()
+    };
     // The other end may have left.
     let _ = association.send(options, Bytes::from(frame.encode())).await;
 }

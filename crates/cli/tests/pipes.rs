@@ -265,7 +265,12 @@ async fn an_older_receiver_gets_no_standard_input() {
         tokio::task::spawn_blocking(move || send_content(b"text", &["--insecure", "-", &dest]));
     let association = endpoint.accept().await.unwrap();
     assert!(association.recv().await.unwrap().is_some(), "the hello");
-    let control = SendOptions { stream: StreamId(0), ppid: PPID_CONTROL, unordered: false };
+    let control = SendOptions {
+        stream: StreamId(0),
+        ppid: PPID_CONTROL,
+        unordered: false,
+        ..SendOptions::default()
+    };
     association.send(control, ServerFrame::Welcome(None).encode().into()).await.unwrap();
     let (output, result) = sending.await.unwrap();
     assert_eq!(code(&output), 1, "{}", stderr(&output));

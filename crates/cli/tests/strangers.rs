@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 /// The stream of both protocols is 0.
 fn frame(ppid: u32) -> SendOptions {
-    SendOptions { stream: StreamId(0), ppid, unordered: false }
+    SendOptions { stream: StreamId(0), ppid, unordered: false, ..SendOptions::default() }
 }
 
 /// Payload protocol identifier of the frames of transfers, and of measurements.

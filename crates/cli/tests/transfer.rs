@@ -558,7 +558,12 @@ async fn a_window_that_stays_closed_is_not_waited_for_for_ever() {
     let association = endpoint.accept().await.unwrap();
     let hello = association.recv().await.unwrap();
     assert!(hello.is_some());
-    let control = SendOptions { stream: StreamId(0), ppid: PPID_CONTROL, unordered: false };
+    let control = SendOptions {
+        stream: StreamId(0),
+        ppid: PPID_CONTROL,
+        unordered: false,
+        ..SendOptions::default()
+    };
     let ready = ServerFrame::Ready(Ready { index: 0, beginnings: Vec::new() });
     for frame in [ServerFrame::Welcome(None), ready] {
         association.send(control, frame.encode().into()).await.unwrap();
@@ -588,7 +593,12 @@ async fn a_receiver_that_wants_no_token_gets_nothing() {
     let sending = tokio::task::spawn_blocking(move || send(&[&file], &dest, &[]));
     let association = endpoint.accept().await.unwrap();
     assert!(association.recv().await.unwrap().is_some(), "the hello");
-    let control = SendOptions { stream: StreamId(0), ppid: PPID_CONTROL, unordered: false };
+    let control = SendOptions {
+        stream: StreamId(0),
+        ppid: PPID_CONTROL,
+        unordered: false,
+        ..SendOptions::default()
+    };
     association.send(control, ServerFrame::Welcome(None).encode().into()).await.unwrap();
     let (code, result, err) = sending.await.unwrap();
     assert_eq!(code, 5, "{err}");

@@ -61,6 +61,7 @@ use policy_calls::PolicyCalls;
 use protect::protection::Protection;
 use receive::receiving::Receiving;
 use recover::false_acks::FalseAcks;
+use send::abandon::Abandoning;
 use send::control::Control;
 use send::peer_window::PeerWindow;
 use send::redundant::Redundancy;
@@ -106,6 +107,7 @@ pub struct Association {
     recovery: Recovery,
     false_acks: FalseAcks,
     redundancy: Redundancy,
+    abandoning: Abandoning,
     // Receiving.
     rx: Receiving,
     buffers: Buffers,
@@ -153,6 +155,7 @@ impl Association {
             recovery: Recovery::new(config.recovery.build(&config), &config),
             false_acks: FalseAcks::default(),
             redundancy: Redundancy::default(),
+            abandoning: Abandoning::default(),
             rx: Receiving::new(&config),
             buffers: Buffers::new(&config),
             begun: Instant::ZERO,
@@ -200,6 +203,9 @@ impl Association {
         }
         // A message may be longer than a buffer that has not grown yet.
         self.buffers.send = self.buffers.send.max(payload.len());
+        if payload.len() > self.send_space() && options.priority.is_some() {
+            self.make_space(payload.len(), options.priority);
+        }
         if payload.len() > self.send_space() {
             self.events.want_writable();
             return Err(SendError::Full);
@@ -207,6 +213,9 @@ impl Association {
         self.stats.messages_sent += 1;
         self.stats.bytes_queued += payload.len() as u64;
         self.queue.push(now, options, payload);
+        if let Some(lifetime) = options.lifetime {
+            self.look_for_expired_at(now + lifetime);
+        }
         Ok(())
     }
 

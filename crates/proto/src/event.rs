@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use manypath_wire::StreamId;
+
 use crate::path::MtuReason;
 use crate::policy::path_set::shared::SharedEvidence;
 use crate::view::{ElectReason, PathId, PathRank, PathState, RestoreReason, SuppressReason};
@@ -128,6 +130,16 @@ pub enum Event {
     PathRemoved {
         /// The path.
         path: PathId,
+    },
+    /// A message was given up: its lifetime is over, it was retransmitted often enough, or a more
+    /// important one took its place in the send buffer (RFC 3758, RFC 7496).
+    MessageAbandoned {
+        /// The stream.
+        stream: StreamId,
+        /// The payload protocol identifier.
+        ppid: u32,
+        /// Something of it was sent; it may even have arrived. False if nothing was.
+        was_sent: bool,
     },
     /// Everything sent so far has been acknowledged cumulatively by the peer.
     SendBufferEmpty,

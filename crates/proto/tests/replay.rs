@@ -106,7 +106,12 @@ fn a_recorded_association_begins_no_other_after_a_flood_of_associations() {
     for round in 0..40 {
         if round == 5 {
             let assoc = a.assoc_mut(id).expect("open");
-            let options = SendOptions { stream: StreamId(0), ppid: 1, unordered: false };
+            let options = SendOptions {
+                stream: StreamId(0),
+                ppid: 1,
+                unordered: false,
+                ..SendOptions::default()
+            };
             assoc.send(now, options, Bytes::from_static(b"pay 100 to Eve")).expect("room");
         }
         if round == 20 {

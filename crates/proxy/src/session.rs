@@ -351,6 +351,9 @@ impl Session {
         tasks: &mut JoinSet<()>,
     ) -> Result<(), Violation> {
         let stream = message.stream.0;
+        if message.is_cut_off {
+            return Err(Violation("a message that was given up"));
+        }
         if message.ppid == PPID_DATA {
             let conn = self.conn(stream).ok_or(Violation("data of no connection"))?;
             if conn.udp.is_some() || message.unordered {
@@ -592,7 +595,8 @@ impl Session {
         unordered: bool,
         data: Bytes,
     ) -> Result<(), Broken> {
-        let options = SendOptions { stream: StreamId(stream), ppid, unordered };
+        let options =
+            SendOptions { stream: StreamId(stream), ppid, unordered, ..SendOptions::default() };
         self.association.send(options, data).await.map_err(|_| Broken::Session)
     }
 

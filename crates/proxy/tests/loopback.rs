@@ -266,7 +266,8 @@ async fn violates(messages: Vec<(u16, u32, Bytes)>) {
     let far = far(Options::new()).await;
     for (stream, ppid, payload) in messages {
         let unordered = ppid == PPID_DATAGRAM;
-        let options = SendOptions { stream: StreamId(stream), ppid, unordered };
+        let options =
+            SendOptions { stream: StreamId(stream), ppid, unordered, ..SendOptions::default() };
         // An error means that it has ended already.
         let _ = far.association.send(options, payload).await;
     }
@@ -460,8 +461,12 @@ async fn a_peer_that_passes_such_a_host_on_loses_that_connection_only() {
     let options = Options { allow_remote_forwards: true, ..Options::new() };
     let far = far(options).await;
     let send = async |stream, ppid, payload| {
-        let options =
-            SendOptions { stream: StreamId(stream), ppid, unordered: ppid == PPID_DATAGRAM };
+        let options = SendOptions {
+            stream: StreamId(stream),
+            ppid,
+            unordered: ppid == PPID_DATAGRAM,
+            ..SendOptions::default()
+        };
         far.association.send(options, payload).await.expect("the association goes on");
     };
     let next = async || {

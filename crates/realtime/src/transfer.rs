@@ -168,7 +168,12 @@ async fn send(to: &Association, transfer: &PlainTransfer, shared: &Shared) -> Re
     let mut number = 0;
     while left > 0 {
         let length = left.min(most as u64);
-        let options = SendOptions { stream: StreamId(0), ppid: number, unordered: false };
+        let options = SendOptions {
+            stream: StreamId(0),
+            ppid: number,
+            unordered: false,
+            ..SendOptions::default()
+        };
         let content = content.slice(..length as usize);
         to.send(options, content).await.map_err(|_| Stop::Over)?;
         left -= length;

@@ -284,6 +284,12 @@ impl Host {
         self.sender.bytes
     }
 
+    /// User bytes handed to the association since it, or the peer, started, of messages that may
+    /// not be given up.
+    pub fn sent_reliable_bytes(&self) -> u64 {
+        self.sender.reliable_bytes
+    }
+
     /// Messages handed to the association since it, or the peer, started.
     pub fn sent_messages(&self) -> u64 {
         self.sender.messages
@@ -292,6 +298,12 @@ impl Host {
     /// User bytes received since the association, or the peer, started.
     pub fn received_bytes(&self) -> u64 {
         self.receiver.bytes
+    }
+
+    /// User bytes received since the association, or the peer, started, of messages that may not be
+    /// given up.
+    pub fn received_reliable_bytes(&self) -> u64 {
+        self.receiver.reliable_bytes
     }
 
     /// Messages received since the association, or the peer, started.

@@ -170,7 +170,7 @@ impl Pair {
     /// Everything that was to be sent has been delivered, both ways.
     pub fn has_delivered_all(&self) -> bool {
         let is_done = |from: &Host, to: &Host| {
-            from.has_sent_all() && from.sent_bytes() == to.received_bytes()
+            from.has_sent_all() && from.sent_reliable_bytes() == to.received_reliable_bytes()
         };
         is_done(&self.a, &self.z) && is_done(&self.z, &self.a)
     }

@@ -23,6 +23,8 @@ pub mod tamper;
 use std::time::Duration;
 
 use manypath_proto::PathRank;
+
+use crate::traffic::Limits;
 pub use run::{Failure, Outcome, catch_panics};
 
 /// A whole run, as data.
@@ -59,6 +61,9 @@ pub enum Family {
     Candidates,
     /// With paths that become slow, and little time until a silent peer is given up.
     Slow,
+    /// With messages that may be given up among others, in all combinations of the policies for
+    /// several paths.
+    Limited,
     /// With protected packets, new keys every 10 to 1000 of them, and a man in the middle who
     /// disturbs some paths. Of each four plans one has no operation that can end the association:
     /// he must not either.
@@ -67,7 +72,7 @@ pub enum Family {
 
 impl Family {
     /// All families, by name.
-    pub const ALL: [(&'static str, Family); 9] = [
+    pub const ALL: [(&'static str, Family); 10] = [
         ("plain", Family::Plain),
         ("nr-sack", Family::NrSack),
         ("redundant", Family::Redundant),
@@ -76,6 +81,7 @@ impl Family {
         ("ranked", Family::Ranked),
         ("candidates", Family::Candidates),
         ("slow", Family::Slow),
+        ("limited", Family::Limited),
         ("protected", Family::Protected),
     ];
 }
@@ -139,6 +145,21 @@ pub enum Op {
         length: usize,
         /// How many.
         count: usize,
+    },
+    /// Sends messages of `length` bytes each that may be given up.
+    SendLimited {
+        /// Who sends.
+        side: Side,
+        /// On which stream.
+        stream: u16,
+        /// True if they do not wait for their stream's order.
+        unordered: bool,
+        /// Bytes of each.
+        length: usize,
+        /// How many.
+        count: usize,
+        /// When they are given up.
+        limits: Limits,
     },
     /// Stops to read: a zero window in time.
     PauseReading(Side),

@@ -23,6 +23,24 @@ pub const LONGEST_MESSAGE: usize = 1 << 20;
 /// Wireshark, messages are data, and not those of a protocol that it knows.
 const FIRST_PPID: u32 = 1 << 31;
 
+/// In the payload protocol identifier: the message may be given up.
+const LIMITED: u32 = 1 << 30;
+
+/// When messages are given up before they are acknowledged (RFC 3758, RFC 7496).
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// That long after the application sent one; `None`: never.
+    pub lifetime: Option<Duration>,
+    /// When one would be retransmitted more often; `None`: never.
+    pub max_retransmissions: Option<u16>,
+}
+
+impl Limits {
+    fn has_any(self) -> bool {
+        self != Limits::default()
+    }
+}
+
 /// The bytes that all messages are slices of: made once, never freed.
 static PATTERN: LazyLock<&'static [u8]> = LazyLock::new(|| {
     let length = STARTS as usize + LONGEST_MESSAGE;
@@ -68,6 +86,7 @@ struct Source {
     left: u64,
     /// Length of each message but the last; `None` for as much as fits one DATA chunk.
     message: Option<usize>,
+    limits: Limits,
 }
 
 /// The sending application.
@@ -81,6 +100,8 @@ pub(crate) struct Sender {
     /// Messages that the association took.
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
+    /// Bytes of messages that may not be given up.
+    pub(crate) reliable_bytes: u64,
     pub(crate) first: Option<Instant>,
     /// When the application first called for something to be sent.
     pub(crate) called: Option<Instant>,
@@ -91,10 +112,22 @@ pub(crate) struct Sender {
 impl Sender {
     /// Adds `bytes` in messages of `message` bytes each.
     pub(crate) fn add(&mut self, stream: u16, unordered: bool, bytes: u64, message: Option<usize>) {
+        self.add_limited(stream, unordered, bytes, message, Limits::default());
+    }
+
+    /// As [`add`](Self::add), of messages that may be given up.
+    pub(crate) fn add_limited(
+        &mut self,
+        stream: u16,
+        unordered: bool,
+        bytes: u64,
+        message: Option<usize>,
+        limits: Limits,
+    ) {
         assert!(message.is_none_or(|m| (1..=LONGEST_MESSAGE).contains(&m)), "{message:?} bytes");
         if bytes > 0 {
             let stream = StreamId(stream);
-            self.sources.push_back(Source { stream, unordered, left: bytes, message });
+            self.sources.push_back(Source { stream, unordered, left: bytes, message, limits });
         }
     }
 
@@ -147,11 +180,15 @@ impl Sender {
             }
             let whole = source.message.unwrap_or_else(|| assoc.fragment_size()) as u64;
             let length = whole.min(source.left) as usize;
-            let (stream, unordered) = (source.stream, source.unordered);
+            let (stream, unordered, limits) = (source.stream, source.unordered, source.limits);
             let number = &mut self.next[index][usize::from(unordered)];
-            let ppid = number.wrapping_add(FIRST_PPID);
+            let mark = if limits.has_any() { LIMITED } else { 0 };
+            let ppid = number.wrapping_add(FIRST_PPID) | mark;
             let payload = Bytes::from_static(content(stream.0, unordered, *number, length));
-            match assoc.send(now, SendOptions { stream, ppid, unordered }, payload) {
+            let Limits { lifetime, max_retransmissions } = limits;
+            let options = SendOptions { stream, ppid, unordered, ..SendOptions::default() };
+            let options = SendOptions { lifetime, max_retransmissions, ..options };
+            match assoc.send(now, options, payload) {
                 Ok(()) => {}
                 Err(SendError::Full) => {
                     self.is_full = true;
@@ -168,6 +205,7 @@ impl Sender {
             source.left -= length as u64;
             self.messages += 1;
             self.bytes += length as u64;
+            self.reliable_bytes += if limits.has_any() { 0 } else { length as u64 };
             self.first.get_or_insert(now);
             if source.left == 0 {
                 self.sources.pop_front();
@@ -193,6 +231,10 @@ pub(crate) struct Receiver {
     streams: Vec<StreamIn>,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
+    /// Bytes of messages that may not be given up.
+    pub(crate) reliable_bytes: u64,
+    /// Ordered messages may be missing, because the peer gives some up.
+    pub(crate) expects_gaps: bool,
     pub(crate) first: Option<Instant>,
     pub(crate) last: Option<Instant>,
     pub(crate) longest_gap: Duration,
@@ -221,10 +263,17 @@ impl Receiver {
             stream.parts.extend(message.payload.chunks().iter().cloned());
             return;
         }
+        if message.is_cut_off {
+            stream.parts.clear();
+            return;
+        }
         self.messages += 1;
-        let (number, unordered) = (message.ppid.wrapping_sub(FIRST_PPID), message.unordered);
+        let is_limited = message.ppid & LIMITED != 0;
+        let number = (message.ppid & !LIMITED).wrapping_sub(FIRST_PPID);
+        let unordered = message.unordered;
         let parts = std::mem::take(&mut stream.parts);
         let whole = parts.iter().map(Bytes::len).sum::<usize>() + length;
+        self.reliable_bytes += if is_limited { 0 } else { whole as u64 };
         let mut rest = content(message.stream.0, unordered, number, whole);
         for piece in parts.iter().chain(message.payload.chunks()) {
             let (start, end) = rest.split_at(piece.len());
@@ -239,8 +288,11 @@ impl Receiver {
             stream.take_unordered(number, index);
         } else {
             let expected = stream.next_ordered;
-            assert_eq!(number, expected, "ordered message on stream {index} out of order");
-            stream.next_ordered = expected.wrapping_add(1);
+            assert!(
+                number == expected || (self.expects_gaps && number > expected),
+                "ordered message {number} on stream {index} came instead of {expected}"
+            );
+            stream.next_ordered = number.wrapping_add(1);
         }
     }
 
@@ -251,7 +303,7 @@ impl Receiver {
 
     /// A new association begins.
     pub(crate) fn restart(&mut self) {
-        *self = Receiver::default();
+        *self = Receiver { expects_gaps: self.expects_gaps, ..Receiver::default() };
     }
 }
 

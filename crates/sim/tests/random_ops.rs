@@ -15,10 +15,13 @@ fn number(name: &str, default: u64) -> u64 {
 /// Runs all plans of a family.
 fn run_all(family: Family) {
     let (runs, seed) = (number("MANYPATH_RANDOM_RUNS", 200), number("MANYPATH_SEED", 1));
-    let mut losses = 0;
+    let (mut losses, mut abandoned) = (0, 0);
     for seed in seed..seed.saturating_add(runs) {
         match Plan::of_family(family, seed).run() {
-            Ok(outcome) => losses += outcome.losses,
+            Ok(outcome) => {
+                losses += outcome.losses;
+                abandoned += outcome.abandoned;
+            }
             Err(failure) => {
                 catch_panics();
                 let least = Plan::of_family(family, seed).shrink();
@@ -30,6 +33,8 @@ fn run_all(family: Family) {
         }
     }
     assert!(runs < 100 || losses > 0, "no run lost and rebuilt an association: too tame");
+    let gives_up = matches!(family, Family::Limited);
+    assert_eq!(abandoned > runs as usize, gives_up && runs > 0, "{abandoned} messages given up");
 }
 
 #[test]
@@ -65,6 +70,11 @@ fn random_operations_with_candidates_lose_nothing() {
 #[test]
 fn random_operations_on_slow_paths_give_up_no_peer_that_is_heard() {
     run_all(Family::Slow);
+}
+
+#[test]
+fn random_operations_with_messages_that_are_given_up_lose_no_others() {
+    run_all(Family::Limited);
 }
 
 #[test]

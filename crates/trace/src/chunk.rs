@@ -136,6 +136,15 @@ pub enum ChunkSummary {
         /// Candidates in the list.
         candidates: u64,
     },
+    /// FORWARD TSN (RFC 3758), or I-FORWARD-TSN (RFC 8260).
+    ForwardTsn {
+        /// The new cumulative TSN.
+        new_cum_tsn: u32,
+        /// It is I-FORWARD-TSN.
+        interleaved: bool,
+        /// Stream and SSN or MID of the messages listed.
+        skipped: Vec<(u16, u32)>,
+    },
     /// A type that is not known here.
     Unknown {
         /// The chunk type.
@@ -251,6 +260,11 @@ impl ChunkSummary {
                 serial: chunk.serial,
                 seen: chunk.seen,
                 candidates: chunk.list.len() as u64,
+            },
+            Chunk::ForwardTsn(chunk) => ChunkSummary::ForwardTsn {
+                new_cum_tsn: chunk.new_cum_tsn.0,
+                interleaved: chunk.is_interleaved,
+                skipped: chunk.skipped().map(|m| (m.stream.0, m.mid.0)).collect(),
             },
             Chunk::Unknown(chunk) => {
                 ChunkSummary::Unknown { code: chunk.ty(), bytes: chunk.raw().len() as u64 }

@@ -253,6 +253,15 @@ pub enum Event {
         /// The error cause code (RFC 9260 §3.3.10).
         cause: u16,
     },
+    /// A message was given up (RFC 3758, RFC 7496).
+    MessageAbandoned {
+        /// The stream.
+        stream: u16,
+        /// The payload protocol identifier.
+        ppid: u32,
+        /// Something of it was sent.
+        was_sent: bool,
+    },
     /// The association is over.
     Closed {
         /// Why, in words.
@@ -424,6 +433,9 @@ impl Event {
             Told::PeerShutdown => Event::PeerShutdown,
             Told::Restarted => Event::Restarted,
             Told::PeerError { cause } => Event::PeerError { cause: *cause },
+            Told::MessageAbandoned { stream, ppid, was_sent } => {
+                Event::MessageAbandoned { stream: stream.0, ppid: *ppid, was_sent: *was_sent }
+            }
             Told::Closed(why) => Event::Closed { reason: why.to_string() },
             // The engine may have further events; each gets an arm of its own above.
             _ => return None,

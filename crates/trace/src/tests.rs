@@ -145,6 +145,7 @@ fn all_events() -> Vec<Event> {
         Event::PeerShutdown,
         Event::Restarted,
         Event::PeerError { cause: 12 },
+        Event::MessageAbandoned { stream: 3, ppid: 7, was_sent: true },
         Event::Closed { reason: "aborted by this side".to_owned() },
         Event::Recording(Recording {
             schema: SCHEMA_VERSION,

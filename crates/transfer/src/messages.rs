@@ -36,7 +36,8 @@ impl Messages {
     /// # Errors
     /// It is no message of this protocol.
     pub fn take(&mut self, message: Message) -> Result<Option<Incoming>, Unexpected> {
-        if message.stream != STREAM {
+        // No message of this protocol is given up.
+        if message.stream != STREAM || message.is_cut_off {
             return Err(Unexpected::Kind);
         }
         match message.ppid {
@@ -78,5 +79,5 @@ pub async fn send_content(to: &Association, content: Bytes) -> Result<(), SendEr
 }
 
 fn options(ppid: u32) -> SendOptions {
-    SendOptions { stream: STREAM, ppid, unordered: false }
+    SendOptions { stream: STREAM, ppid, unordered: false, ..SendOptions::default() }
 }

@@ -15,6 +15,7 @@ mod candidates;
 mod cookie;
 mod data;
 mod dtls;
+mod forward_tsn;
 mod heartbeat;
 mod i_data;
 mod init;
@@ -33,6 +34,10 @@ pub use data::{DATA_HEADER_LEN, Data, DataFlags};
 pub use dtls::{
     DTLS_CONTENT_OFFSET, DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD, DTLS_RECORD_HEADER_LEN,
     DTLS_RECORD_MIN_LEN, DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Dtls,
+};
+pub use forward_tsn::{
+    FORWARD_TSN_ENTRY_LEN, FORWARD_TSN_HEADER_LEN, ForwardTsn, I_FORWARD_TSN_ENTRY_LEN,
+    SkippedMessage,
 };
 pub use heartbeat::HeartbeatInfo;
 pub use i_data::{I_DATA_HEADER_LEN, IData};
@@ -98,6 +103,10 @@ pub mod chunk_type {
     /// Where an end may be reached directly; private, to be skipped in silence where it is not
     /// known.
     pub const CANDIDATES: u8 = 0xb8;
+    /// All TSNs up to one count as received (RFC 3758).
+    pub const FORWARD_TSN: u8 = 0xc0;
+    /// FORWARD TSN of an association whose messages may be interleaved (RFC 8260).
+    pub const I_FORWARD_TSN: u8 = 0xc2;
 }
 
 /// One decoded chunk.
@@ -150,6 +159,8 @@ pub enum Chunk {
     SackPath(SackPath),
     /// Where an end may be reached directly: private.
     Candidates(Candidates),
+    /// TSNs that the sender has given up (RFC 3758 §3.2, RFC 8260 §2.3.1).
+    ForwardTsn(ForwardTsn),
     /// A type this crate does not know.
     Unknown(UnknownChunk),
 }
@@ -189,6 +200,9 @@ impl Chunk {
                 Some(candidates) => Chunk::Candidates(candidates),
                 None => Chunk::Unknown(UnknownChunk::decode(raw)),
             },
+            chunk_type::FORWARD_TSN | chunk_type::I_FORWARD_TSN => {
+                Chunk::ForwardTsn(ForwardTsn::decode(raw)?)
+            }
             _ => Chunk::Unknown(UnknownChunk::decode(raw)),
         })
     }
@@ -217,6 +231,7 @@ impl Chunk {
             Chunk::Timestamp(_) => chunk_type::TIMESTAMP,
             Chunk::SackPath(_) => chunk_type::SACK_PATH,
             Chunk::Candidates(_) => chunk_type::CANDIDATES,
+            Chunk::ForwardTsn(chunk) => chunk.ty(),
             Chunk::Unknown(chunk) => chunk.ty(),
         }
     }
@@ -245,6 +260,8 @@ impl Chunk {
             Chunk::Timestamp(_) => "TIMESTAMP",
             Chunk::SackPath(_) => "SACK PATH",
             Chunk::Candidates(_) => "CANDIDATES",
+            Chunk::ForwardTsn(chunk) if chunk.is_interleaved => "I-FORWARD-TSN",
+            Chunk::ForwardTsn(_) => "FORWARD TSN",
             Chunk::Unknown(_) => "unknown",
         }
     }
@@ -276,6 +293,7 @@ impl PacketBuilder<'_> {
             Chunk::Timestamp(timestamp) => self.push_timestamp(*timestamp),
             Chunk::SackPath(path) => self.push_sack_path(*path),
             Chunk::Candidates(candidates) => self.push_candidates(candidates),
+            Chunk::ForwardTsn(chunk) => self.push_forward_tsn(chunk),
             Chunk::Unknown(chunk) => self.push_chunk(chunk.ty(), chunk.flags(), &chunk.value()),
         }
     }

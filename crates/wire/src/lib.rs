@@ -52,8 +52,10 @@ pub use chunk::{
     Abort, CANDIDATES_MAX, CandidateKind, Candidates, Chunk, DATA_HEADER_LEN, DTLS_CONTENT_OFFSET,
     DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD, DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN,
     DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Data, DataFlags, Dtls, DuplicateTsns, ErrorChunk,
-    GapAckBlock, GapAckBlocks, HeartbeatInfo, I_DATA_HEADER_LEN, IData, Init, NamedAddress, Pad,
-    SACK_PATH_LEN, Sack, SackPath, Shutdown, TIMESTAMP_LEN, Timestamp, UnknownChunk, chunk_type,
+    FORWARD_TSN_ENTRY_LEN, FORWARD_TSN_HEADER_LEN, ForwardTsn, GapAckBlock, GapAckBlocks,
+    HeartbeatInfo, I_DATA_HEADER_LEN, I_FORWARD_TSN_ENTRY_LEN, IData, Init, NamedAddress, Pad,
+    SACK_PATH_LEN, Sack, SackPath, Shutdown, SkippedMessage, TIMESTAMP_LEN, Timestamp,
+    UnknownChunk, chunk_type,
 };
 pub use error::{DecodeError, DecodeErrorKind};
 pub use header::{COMMON_HEADER_LEN, CommonHeader};

@@ -38,6 +38,8 @@ pub mod parameter_type {
     pub const DTLS_KEY_MANAGEMENT: u16 = 0x8006;
     /// Supported Extensions (RFC 5061 §4.2.7).
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
+    /// Forward-TSN-Supported (RFC 3758 §3.1).
+    pub const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
 }
 
 /// One parameter.
@@ -74,6 +76,8 @@ pub enum Parameter {
     DtlsKeyManagement(DtlsKeyManagement),
     /// Type 0x8008: the extensions the sender supports, as chunk types (RFC 5061 §4.2.7).
     SupportedExtensions(Bytes),
+    /// Type 0xc000: the sender supports FORWARD TSN (RFC 3758 §3.1).
+    ForwardTsnSupported,
     /// A type this crate does not know.
     Unknown(UnknownParameter),
 }
@@ -102,6 +106,7 @@ impl Parameter {
             Parameter::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
             Parameter::DtlsKeyManagement(_) => parameter_type::DTLS_KEY_MANAGEMENT,
             Parameter::SupportedExtensions(_) => parameter_type::SUPPORTED_EXTENSIONS,
+            Parameter::ForwardTsnSupported => parameter_type::FORWARD_TSN_SUPPORTED,
             Parameter::Unknown(unknown) => unknown.ty(),
         }
     }
@@ -120,6 +125,7 @@ impl Parameter {
             | Parameter::UnrecognizedParameter(bytes)
             | Parameter::HostNameAddress(bytes)
             | Parameter::SupportedExtensions(bytes) => out.extend_from_slice(bytes),
+            Parameter::ForwardTsnSupported => {}
             Parameter::DtlsKeyManagement(offer) => out.extend_from_slice(offer.value()),
             Parameter::Unknown(unknown) => out.extend_from_slice(&unknown.value()),
         });
@@ -156,6 +162,7 @@ impl Parameter {
                 None => Parameter::Unknown(UnknownParameter { raw: tlv.raw.clone() }),
             },
             parameter_type::SUPPORTED_EXTENSIONS => Parameter::SupportedExtensions(tlv.value()),
+            parameter_type::FORWARD_TSN_SUPPORTED => Parameter::ForwardTsnSupported,
             _ => Parameter::Unknown(UnknownParameter { raw: tlv.raw.clone() }),
         })
     }

@@ -77,10 +77,7 @@ fn init() {
     ])));
     let extensions = [0xc0, 0x0f, 0xc1, 0x80, 0x82];
     assert!(params.contains(&Parameter::SupportedExtensions(Bytes::copy_from_slice(&extensions))));
-    // FORWARD-TSN supported (RFC 3758) asks unaware receivers to skip and report it.
-    let Parameter::Unknown(forward_tsn) = &params[0] else { panic!("0xC000 is not known here") };
-    assert_eq!((forward_tsn.ty(), forward_tsn.value().len()), (0xc000, 0));
-    assert_eq!(forward_tsn.action(), UnknownAction { stop: false, report: true });
+    assert_eq!(params[0], Parameter::ForwardTsnSupported);
 }
 
 #[test]

@@ -208,8 +208,11 @@ fn named_address() -> impl Strategy<Value = NamedAddress> {
 
 fn chunk() -> impl Strategy<Value = Spec> {
     let is_known = |ty: &u8| {
-        use chunk_type::{DTLS, I_DATA, NR_SACK, PAD, SACK_PATH, TIMESTAMP};
+        use chunk_type::{
+            DTLS, FORWARD_TSN, I_DATA, I_FORWARD_TSN, NR_SACK, PAD, SACK_PATH, TIMESTAMP,
+        };
         matches!(*ty, 0..=11 | 14 | NR_SACK | I_DATA | DTLS | PAD | TIMESTAMP | SACK_PATH)
+            || matches!(*ty, FORWARD_TSN | I_FORWARD_TSN)
     };
     let unknown_ty = any::<u8>().prop_filter("a type that is not known", move |ty| !is_known(ty));
     let blocks = || vec(any::<(u16, u16)>(), 0..9);
@@ -257,6 +260,9 @@ fn chunk() -> impl Strategy<Value = Spec> {
                 list
             }))
         ),
+        (any::<(u32, bool)>(), vec(skipped(), 0..20)).prop_map(|((cum, interleaved), list)| {
+            Spec::Bare(Chunk::ForwardTsn(ForwardTsn::new(Tsn(cum), interleaved, list)))
+        }),
         Just(Spec::Bare(Chunk::CookieAck)),
         any::<bool>()
             .prop_map(|tag_reflected| Spec::Bare(Chunk::ShutdownComplete { tag_reflected })),
@@ -267,6 +273,14 @@ fn chunk() -> impl Strategy<Value = Spec> {
         (unknown_ty, any::<u8>(), vec(any::<u8>(), 0..30))
             .prop_map(|(ty, flags, value)| Spec::Unknown { ty, flags, value }),
     ]
+}
+
+fn skipped() -> impl Strategy<Value = SkippedMessage> {
+    any::<(u16, bool, u32)>().prop_map(|(stream, unordered, mid)| SkippedMessage {
+        stream: StreamId(stream),
+        unordered,
+        mid: Mid(mid),
+    })
 }
 
 fn encode(specs: &[Spec]) -> Vec<u8> {

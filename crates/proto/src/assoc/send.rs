@@ -1,5 +1,6 @@
 //! Sending: what goes into the next packet, and where.
 
+pub(super) mod abandon;
 pub(super) mod choice;
 pub(super) mod control;
 pub(super) mod data;

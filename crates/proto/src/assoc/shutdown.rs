@@ -131,7 +131,7 @@ impl Association {
     }
 
     /// The path after `failed` among the usable and verified ones; if there are none, among all.
-    fn control_path_after(&self, failed: PathId) -> PathId {
+    pub(super) fn control_path_after(&self, failed: PathId) -> PathId {
         let fits = |p: &Path| p.role.usable && p.liveness.state != PathState::Unconfirmed;
         let order = |p: &&Path| (!fits(p), p.id <= failed, p.id);
         self.paths.iter().min_by_key(order).map_or(self.primary, |p| p.id)

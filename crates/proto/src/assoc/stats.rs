@@ -30,6 +30,14 @@ pub struct AssocStats {
     /// SACKs whose missing reports made chunks lost. Each is one fast retransmit, however many
     /// chunks are lost.
     pub fast_retransmit_events: u64,
+    /// Messages given up before anything of them was sent (RFC 7496 §4.3).
+    pub messages_dropped: u64,
+    /// Messages given up after something of them was sent (RFC 7496 §4.3).
+    pub messages_abandoned: u64,
+    /// FORWARD TSN and I-FORWARD-TSN chunks sent.
+    pub forward_tsns_sent: u64,
+    /// FORWARD TSN and I-FORWARD-TSN chunks received.
+    pub forward_tsns_received: u64,
     /// SACKs sent.
     pub sacks_sent: u64,
     /// SACKs received.

@@ -29,9 +29,13 @@ pub(crate) enum AssocTimer {
     Trial,
     /// Candidates must be told, or a pair of addresses checked.
     Direct,
+    /// The lifetime of a message ends.
+    Lifetime,
+    /// FORWARD TSN was not acknowledged.
+    Forward,
 }
 
-const ASSOC_TIMERS: [AssocTimer; 11] = [
+const ASSOC_TIMERS: [AssocTimer; 13] = [
     AssocTimer::T1,
     AssocTimer::T2,
     AssocTimer::T5,
@@ -43,6 +47,8 @@ const ASSOC_TIMERS: [AssocTimer; 11] = [
     AssocTimer::Keys,
     AssocTimer::Trial,
     AssocTimer::Direct,
+    AssocTimer::Lifetime,
+    AssocTimer::Forward,
 ];
 
 /// Timers of a path.

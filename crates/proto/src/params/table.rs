@@ -480,6 +480,11 @@ values! {
     /// too long to be delivered whole are delivered in parts, and these alternate, too.
     message_interleaving: bool, "switch", Any, "RFC 8260 §2; docs/rfc8260.md",
         default: false, hidden: "serves programs with several streams";
+    /// Offers the peer to give up messages: one whose lifetime is over, or that was retransmitted
+    /// often enough, is not sent again, and the peer skips it. Messages without such limits stay
+    /// reliable.
+    partial_reliability: bool, "switch", Any, "RFC 3758, RFC 7496; docs/rfc3758.md",
+        default: true, papers: false, hidden: "costs nothing while no message has a limit";
 
     [Keys]
     /// Ends an association whose peer has not shown within this time that it has the right keys.

@@ -64,6 +64,12 @@ pub trait StreamScheduler: std::fmt::Debug + Send {
     /// message.
     fn sent(&mut self, turn: &Turn);
 
+    /// A stream has nothing more to send, because its messages were given up. It will
+    /// [enter](Self::enter) again.
+    fn left(&mut self, stream: StreamId) {
+        self.sent(&Turn { stream, bytes: 0, may_change: true, is_empty: true });
+    }
+
     /// True if the current packet takes no more fragments.
     fn ends_packet(&self) -> bool {
         false

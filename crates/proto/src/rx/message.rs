@@ -92,4 +92,7 @@ pub struct Message {
     /// part, nothing else is delivered from the stream. If messages are interleaved, parts of
     /// messages of other streams may come between.
     pub end_of_message: bool,
+    /// The sender gave up the message after parts of it were delivered (RFC 3758): this part is
+    /// empty, and the rest never comes.
+    pub is_cut_off: bool,
 }

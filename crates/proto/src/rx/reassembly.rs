@@ -16,6 +16,7 @@ pub(crate) use room::Limits;
 
 mod interleaved;
 mod room;
+mod skip;
 
 /// Most chunks of one message that are gathered before partial delivery begins. Together with the
 /// window of the tracker it bounds the distance between held TSNs.
@@ -27,6 +28,8 @@ struct Stream {
     next_ssn: Ssn,
     /// Complete ordered messages held until their turn.
     waiting: u32,
+    /// The last message that was skipped.
+    skipped: Option<Ssn>,
 }
 
 /// Fields that are the same in all fragments of a message.
@@ -70,6 +73,8 @@ pub(crate) struct Inbound {
     /// The message at the cumulative TSN, if it is delivered in parts. No other message can
     /// overtake it.
     partial: Option<Partial>,
+    /// A fragment without the B bit behind this TSN belongs to a skipped message.
+    skipped_to: Option<Tsn>,
     /// Reassembly of I-DATA chunks, if these carry the user data.
     interleaved: Option<Box<Interleaved>>,
     ready: VecDeque<Message>,
@@ -86,11 +91,15 @@ impl Inbound {
         Inbound {
             room: Room::new(limits),
             retain: Retain::default(),
-            streams: vec![Stream { next_ssn: Ssn(0), waiting: 0 }; usize::from(streams)],
+            streams: vec![
+                Stream { next_ssn: Ssn(0), waiting: 0, skipped: None };
+                usize::from(streams)
+            ],
             held: HeldChunks::new(),
             waiting: HashMap::new(),
             deferred: BTreeSet::new(),
             partial: None,
+            skipped_to: None,
             interleaved: None,
             ready: VecDeque::new(),
             set_aside: None,
@@ -137,6 +146,9 @@ impl Inbound {
         let in_turn = self.is_turn(data.stream, data.ssn, data.flags.unordered());
         if whole && in_turn && self.held.is_empty() && self.partial.is_none() {
             self.deliver_whole(data);
+            return Ok(());
+        }
+        if self.is_of_skipped(&data) {
             return Ok(());
         }
         self.check_neighbours(&data, tracker)?;
@@ -379,7 +391,7 @@ impl Inbound {
         let behind = ssn.distance_from(state.next_ssn) > u16::MAX / 2;
         let cum = tracker.cum_tsn();
         let far = tsn.gt(cum) && tsn.distance_from(cum) > u32::from(u16::MAX / 2);
-        if behind && !far && !data.flags.unordered() {
+        if behind && !far && !data.flags.unordered() && !self.is_late_fragment(data) {
             Err(ProtocolViolation::SsnReused { tsn, stream, ssn })
         } else {
             Ok(())
@@ -447,7 +459,7 @@ impl Inbound {
     /// Delivers the ordered messages of a stream whose turn has come.
     fn deliver_waiting(&mut self, stream: StreamId) {
         loop {
-            let Stream { next_ssn, waiting } = self.streams[usize::from(stream.0)];
+            let Stream { next_ssn, waiting, .. } = self.streams[usize::from(stream.0)];
             if waiting == 0 || !self.is_turn(stream, next_ssn, false) {
                 return;
             }
@@ -502,6 +514,11 @@ impl Inbound {
             return;
         }
         self.partial = None;
+        self.after_partial(heading.stream);
+    }
+
+    /// Delivers what waited for the end of a message that was delivered in parts.
+    fn after_partial(&mut self, stream: StreamId) {
         for first in std::mem::take(&mut self.deferred) {
             if let Some(run) = self.held.run_at(Tsn(first))
                 && let Some(heading) = self.complete_message(run)
@@ -509,7 +526,7 @@ impl Inbound {
                 self.deliver_run(heading, run);
             }
         }
-        self.deliver_waiting(heading.stream);
+        self.deliver_waiting(stream);
     }
 
     fn deliver_run(&mut self, heading: Heading, run: Run) {
@@ -528,10 +545,17 @@ impl Inbound {
         self.make_ready(heading, Payload::from(payload), true);
     }
 
+    /// True if the application does not get the message.
+    fn is_aside(&self, heading: Heading) -> bool {
+        self.set_aside == Some(heading.ppid) && heading.stream.0 == 0
+    }
+
     fn make_ready(&mut self, heading: Heading, payload: Payload, end_of_message: bool) {
         let Heading { stream, ssn, ppid, unordered } = heading;
-        let message = Message { stream, ssn, ppid, unordered, payload, end_of_message };
-        if self.set_aside == Some(ppid) && stream.0 == 0 {
+        let is_aside = self.is_aside(heading);
+        let is_cut_off = false;
+        let message = Message { stream, ssn, ppid, unordered, payload, end_of_message, is_cut_off };
+        if is_aside {
             self.leave(&message.payload);
             self.aside.push_back(message);
         } else {

@@ -35,6 +35,13 @@ struct Range {
     last: u64,
 }
 
+/// Consecutive TSNs, both ends included.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TsnSpan {
+    pub(crate) first: Tsn,
+    pub(crate) last: Tsn,
+}
+
 /// The place of a TSN among those received, with indices into `ranges`.
 #[derive(Copy, Clone)]
 enum Place {
@@ -138,6 +145,32 @@ impl TsnTracker {
             Place::Alone(i) => self.ranges.insert(i, Range { first: at, last: at }),
         }
         Arrival::New
+    }
+
+    /// Takes all TSNs up to one as received (RFC 3758 §3.6). False if they were already.
+    pub(crate) fn skip_to(&mut self, tsn: Tsn) -> bool {
+        if self.offset(tsn) <= 0 {
+            return false;
+        }
+        self.cum = self.extend(tsn);
+        while let Some(first) = self.ranges.front()
+            && first.first <= self.cum + 1
+        {
+            self.cum = self.cum.max(first.last);
+            self.ranges.pop_front();
+        }
+        true
+    }
+
+    /// The TSNs received above the cumulative TSN and up to another one.
+    pub(crate) fn received_up_to(&self, tsn: Tsn) -> Vec<TsnSpan> {
+        let last = self.extend(tsn);
+        let below = self.ranges.iter().take_while(|range| range.first <= last);
+        let span = |range: &Range| TsnSpan {
+            first: Tsn(range.first as u32),
+            last: Tsn(range.last.min(last) as u32),
+        };
+        below.map(span).collect()
     }
 
     /// Takes back the arrival of `tsn`, because the receiver has discarded the chunk (reneging, RFC

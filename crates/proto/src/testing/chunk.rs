@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use manypath_wire::{
-    Abort, Chunk, Data, DataFlags, ErrorCause, ErrorChunk, HeartbeatInfo, IData, Init, Mid,
-    PacketBuilder, Parameter, Params, Shutdown, Ssn, StreamId, Tsn,
+    Abort, Chunk, Data, DataFlags, ErrorCause, ErrorChunk, ForwardTsn, HeartbeatInfo, IData, Init,
+    Mid, PacketBuilder, Parameter, Params, Shutdown, SkippedMessage, Ssn, StreamId, Tsn,
 };
 
 /// The scripted peer's first TSN, so that its first chunk is `data(1)`.
@@ -76,6 +76,22 @@ pub fn nr_sack(cum: u32) -> PeerChunk {
     let mut chunk = sack(cum);
     chunk.sack_mut().nr_gaps = Some(Vec::new());
     chunk
+}
+
+/// FORWARD TSN of the peer that skips its TSNs up to `tsn`, and on these streams the ordered
+/// messages up to these SSNs.
+pub fn forward_tsn(tsn: u32, streams: &[(u16, u16)]) -> PeerChunk {
+    let skipped = streams.iter().map(|&(stream, ssn)| SkippedMessage {
+        stream: StreamId(stream),
+        unordered: false,
+        mid: Mid(ssn.into()),
+    });
+    PeerChunk::Plain(Chunk::ForwardTsn(ForwardTsn::new(Tsn(tsn), false, skipped)))
+}
+
+/// I-FORWARD-TSN of the peer that skips its TSNs up to `tsn`, and these messages.
+pub fn i_forward_tsn(tsn: u32, skipped: &[SkippedMessage]) -> PeerChunk {
+    PeerChunk::Plain(Chunk::ForwardTsn(ForwardTsn::new(Tsn(tsn), true, skipped.iter().copied())))
 }
 
 /// INIT with valid values.

@@ -2,7 +2,8 @@
 
 use manypath_wire::{Chunk, Data, ErrorCause, GapAckBlock, IData, Packet, Tsn};
 
-/// A packet's chunks, such as `SACK 3 gaps 5-6, DATA 1-4`. The endpoint's own TSNs count from 1
+/// A packet's chunks, such as `SACK 3 gaps 5-6, DATA 1-4` or `FORWARD TSN 4 0:2` with stream and
+/// number of a skipped message. The endpoint's own TSNs count from 1
 /// above `base`; those of the peer are as they are.
 pub(super) fn render(packet: &Packet, base: Tsn) -> String {
     let mut words: Vec<String> = Vec::new();
@@ -22,7 +23,7 @@ pub(super) fn render(packet: &Packet, base: Tsn) -> String {
             };
         } else {
             words.extend(run.take().map(data_run));
-            words.push(describe(&chunk));
+            words.push(describe(&chunk, base));
         }
     }
     words.extend(run.map(data_run));
@@ -33,7 +34,7 @@ fn data_run((name, first, last): (&str, u32, u32)) -> String {
     if first == last { format!("{name} {first}") } else { format!("{name} {first}-{last}") }
 }
 
-fn describe(chunk: &Chunk) -> String {
+fn describe(chunk: &Chunk, base: Tsn) -> String {
     match chunk {
         Chunk::Sack(sack) | Chunk::NrSack(sack) => {
             let cum = sack.cum_tsn_ack.0;
@@ -67,6 +68,14 @@ fn describe(chunk: &Chunk) -> String {
             t.to_owned() + &causes(abort.causes.iter())
         }
         Chunk::Error(error) => "ERROR".to_owned() + &causes(error.causes.iter()),
+        Chunk::ForwardTsn(skip) => {
+            let mut text = format!("{} {}", chunk.name(), skip.new_cum_tsn.distance_from(base));
+            for message in skip.skipped() {
+                let u = if message.unordered { "U" } else { "" };
+                text += &format!(" {}:{u}{}", message.stream.0, message.mid.0);
+            }
+            text
+        }
         other => other.name().to_owned(),
     }
 }

@@ -1,5 +1,6 @@
 //! Outstanding TSNs: sent, and not yet acknowledged cumulatively.
 
+pub(crate) mod abandoned;
 pub(super) mod flight;
 pub(super) mod marked;
 pub(super) mod pipe;
@@ -13,6 +14,7 @@ use std::collections::VecDeque;
 use manypath_wire::Tsn;
 
 use super::Fragment;
+use super::outstanding::abandoned::Abandonment;
 use super::outstanding::ranges::TsnRanges;
 use super::outstanding::ring::{Ring, Sent, TsnState};
 use super::outstanding::second_transmission::SecondTransmissions;
@@ -21,7 +23,6 @@ use super::sack::cuc::PseudoCumacks;
 use super::sack::doubts::{Doubts, Episode};
 use super::sack::rack::Rack;
 use crate::policy::recovery::RoomRules;
-use crate::policy::rtx::LossCause;
 use crate::time::Instant;
 use crate::view::PathId;
 
@@ -92,6 +93,8 @@ pub(crate) struct Outstanding {
     pub(super) full_report_at: Option<Instant>,
     /// The latest TSN that was skipped to test the peer's acknowledgements.
     pub(super) skipped: Option<Tsn>,
+    /// Set once a message was sent that may be given up.
+    pub(super) abandonment: Option<Box<Abandonment>>,
 }
 
 impl Outstanding {
@@ -117,6 +120,7 @@ impl Outstanding {
             reported_up_to: initial_tsn.prev(),
             full_report_at: None,
             skipped: None,
+            abandonment: None,
         }
     }
 
@@ -191,29 +195,8 @@ impl Outstanding {
 
     /// Sends a new chunk on `path` and returns its TSN.
     pub(crate) fn push(&mut self, f: Fragment, path: PathId, now: Instant) -> Tsn {
-        let sent = Sent {
-            payload: f.payload,
-            ppid_or_fsn: f.ppid_or_fsn,
-            mid: f.mid,
-            stream: f.stream,
-            flags: f.flags,
-            kind: f.kind,
-            state: TsnState::InFlight,
-            path,
-            missing_reports: 0,
-            fast_retransmitted: false,
-            loss: None,
-            lost_by: LossCause::Timeout,
-            mfr_after: None,
-            also_on: None,
-            transmissions: 1,
-            packet_len: 0,
-            sent_at: now,
-            order: self.take_order(),
-            lost_on: 0,
-            prev: None,
-            next: None,
-        };
+        let order = self.take_order();
+        let sent = Sent { sent_at: now, order, ..Sent::new(f, path) };
         self.user_bytes += sent.payload.len();
         self.flight_user_bytes += sent.payload.len();
         let queue = &mut self.queues[path.index()];
@@ -294,7 +277,12 @@ impl Outstanding {
     /// Puts a gap-acknowledged chunk that the receiver dropped back in flight, so that T3-rtx or
     /// missing reports recover it (RFC 9260 §6.2.1, D iii).
     pub(super) fn revoke(&mut self, tsn: Tsn, keeps_reports: bool) {
-        let Some(path) = self.get(tsn).map(|s| s.path) else { return };
+        let Some((path, is_abandoned)) = self.get(tsn).map(|s| (s.path, s.is_abandoned)) else {
+            return;
+        };
+        if is_abandoned {
+            return self.let_go(tsn);
+        }
         let queue = &mut self.queues[path.index()].flight;
         self.flight_user_bytes += queue.push_revoked(&mut self.ring, tsn);
         if !keeps_reports && let Some(sent) = self.get_mut(tsn) {
@@ -373,7 +361,7 @@ impl Outstanding {
 
     /// The lowest TSN last sent on a path that is not acknowledged, waiting ones included.
     pub(crate) fn lowest_unacked(&self, path: PathId) -> Option<Tsn> {
-        self.ring.lowest(|s| s.path == path && s.state != TsnState::Acked)
+        self.ring.lowest(|s| s.path == path && s.is_awaited())
     }
 
     /// The order of the latest transmission.

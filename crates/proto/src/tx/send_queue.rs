@@ -1,6 +1,7 @@
 //! User messages that wait for their first transmission.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::Bytes;
 use lanes::Lanes;
@@ -9,8 +10,12 @@ use manypath_wire::{DataFlags, Mid, StreamId};
 use crate::policy::stream_sched::StreamScheduler;
 use crate::sizes::DataKind;
 use crate::time::Instant;
+use crate::tx::outstanding::abandoned::Limits;
 
+mod expiry;
 mod lanes;
+
+pub(crate) use expiry::Dropped;
 
 /// How a message is sent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -21,12 +26,29 @@ pub struct SendOptions {
     pub ppid: u32,
     /// Deliver as soon as it is complete, whatever the order of its stream (RFC 9260 §6.6).
     pub unordered: bool,
+    /// The message is given up that long after it was queued. It is then sent no more, and what is
+    /// missing of it is skipped (RFC 3758 §4). To a peer that does not support that, a message of
+    /// which something was sent is sent to its end. `None`: it is never given up.
+    pub lifetime: Option<Duration>,
+    /// The message is given up when a part of it is lost that was sent again so often (RFC 7496
+    /// §3.1). Without meaning if the peer does not support that. `None`: there is no limit.
+    pub max_retransmissions: Option<u16>,
+    /// The message may be given up, as long as nothing of it was sent, if the send buffer is full
+    /// and a message comes whose number is lower (RFC 7496 §3.2). `None`: it never is.
+    pub priority: Option<u32>,
 }
 
 impl Default for SendOptions {
     /// An ordered message on stream 0.
     fn default() -> SendOptions {
-        SendOptions { stream: StreamId(0), ppid: 0, unordered: false }
+        SendOptions {
+            stream: StreamId(0),
+            ppid: 0,
+            unordered: false,
+            lifetime: None,
+            max_retransmissions: None,
+            priority: None,
+        }
     }
 }
 
@@ -69,6 +91,13 @@ pub(crate) struct Fragment {
     pub(crate) mid: Mid,
     /// The PPID; in I-DATA fragments after the first, the FSN.
     pub(crate) ppid_or_fsn: u32,
+}
+
+impl Fragment {
+    /// The flags of the last fragment of a message.
+    pub(crate) fn end_of(unordered: bool) -> DataFlags {
+        if unordered { DataFlags::END | DataFlags::UNORDERED } else { DataFlags::END }
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +148,10 @@ pub(crate) struct SendQueue {
     bytes: usize,
     numbers: Numbers,
     kind: DataKind,
+    /// Some messages may have limits.
+    has_limited: bool,
+    /// No message expires before.
+    expires: Option<Instant>,
 }
 
 impl SendQueue {
@@ -161,6 +194,7 @@ impl SendQueue {
     pub(crate) fn push(&mut self, queued_at: Instant, options: SendOptions, payload: Bytes) {
         self.bytes += payload.len();
         let queued = Queued::new(queued_at, options, payload);
+        self.note_limits(&queued);
         match &mut self.lanes {
             None => self.messages.push_back(queued),
             Some(lanes) => lanes.push(queued),
@@ -362,7 +396,7 @@ mod tests {
     use crate::policy::stream_sched::{Prio, Rr, Turn};
 
     fn options(stream: u16, unordered: bool) -> SendOptions {
-        SendOptions { stream: StreamId(stream), ppid: 7, unordered }
+        SendOptions { stream: StreamId(stream), ppid: 7, unordered, ..SendOptions::default() }
     }
 
     #[test]

@@ -35,7 +35,12 @@ fn server() -> Script {
 fn queue(t: &mut Script, messages: &[(u16, usize)]) {
     t.with(|a, now| {
         for &(stream, len) in messages {
-            let options = SendOptions { stream: StreamId(stream), ppid: 7, unordered: false };
+            let options = SendOptions {
+                stream: StreamId(stream),
+                ppid: 7,
+                unordered: false,
+                ..SendOptions::default()
+            };
             a.send(now, options, Bytes::from(vec![0; len])).expect("room");
         }
     });
@@ -55,7 +60,8 @@ fn streams(t: &mut Script) -> Vec<Vec<u16>> {
 #[test]
 fn i_data_is_announced_only_if_the_user_asked_for_it() {
     let types = |interleaving: &str| {
-        let mut t = Setup::client().set("message_interleaving", interleaving).start();
+        let setup = Setup::client().set("message_interleaving", interleaving);
+        let mut t = setup.set("partial_reliability", "false").start();
         t.connect();
         announced(&t.expect_init())
     };
@@ -125,7 +131,8 @@ fn mids_of_unordered_messages_count_apart() {
     let mut t = client("true", "fcfs");
     for unordered in [false, true, true, false] {
         t.with(|a, now| {
-            let options = SendOptions { stream: StreamId(1), ppid: 0, unordered };
+            let options =
+                SendOptions { stream: StreamId(1), ppid: 0, unordered, ..SendOptions::default() };
             a.send(now, options, Bytes::from_static(b"x")).expect("room");
         });
     }

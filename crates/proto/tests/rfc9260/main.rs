@@ -18,6 +18,7 @@ mod nr_sack;
 mod ootb;
 mod packet_sizes;
 mod parameters;
+mod partial_reliability;
 mod paths;
 mod policies;
 mod random;

@@ -53,6 +53,7 @@ fn a_server_learns_of_it_from_its_cookie() {
 fn a_server_that_does_as_asked_does_so_for_those_who_ask() {
     let answer = |preset: &str, init: fn() -> PeerChunk| {
         let setup = || Setup::server().preset(preset).set("ack_path_as_asked", "true").paths(2);
+        let setup = || setup().set("partial_reliability", "false");
         let mut t = setup().start();
         t.peer(init());
         t.expect_init_ack();

@@ -52,7 +52,7 @@ fn both_ends_must_announce_nr_sack() {
 fn a_client_announces_what_it_is_configured_for() {
     let types = |nr_sack: &str, timestamp: &str| {
         let setup = Setup::client().set("nr_sack", nr_sack).set("timestamp", timestamp);
-        let mut t = setup.start();
+        let mut t = setup.set("partial_reliability", "false").start();
         t.connect();
         announced(&t.expect_init())
     };

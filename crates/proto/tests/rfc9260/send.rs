@@ -52,7 +52,8 @@ fn fragments_fit_the_smallest_path() {
 fn stream_sequence_numbers_count_per_stream_and_not_for_unordered_messages() {
     let mut t = client();
     for (stream, unordered) in [(0, false), (0, true), (1, false), (0, false)] {
-        let options = SendOptions { stream: StreamId(stream), ppid: 7, unordered };
+        let options =
+            SendOptions { stream: StreamId(stream), ppid: 7, unordered, ..SendOptions::default() };
         t.with(|a, now| a.send(now, options, Bytes::from_static(b"m"))).expect("room");
     }
     let mut seen = Vec::new();

@@ -21,7 +21,7 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
 fn every_test_that_the_tables_name_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |name: &str| std::fs::read_to_string(root.join("docs").join(name));
-    let pages = ["rfc9260.md", "rfc8899.md", "rfc8260.md"].map(read);
+    let pages = ["rfc9260.md", "rfc8899.md", "rfc8260.md", "rfc3758.md"].map(read);
     if pages.iter().any(Result::is_err) {
         return; // The crate alone, without the repository.
     }
@@ -48,12 +48,13 @@ fn cells(row: &str) -> Vec<&str> {
 fn every_rule_names_source_files_that_exist() {
     let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| std::fs::read_to_string(crate_root.join("../../docs").join(name));
-    let (Ok(page), Ok(interleaving)) = (read("rfc9260.md"), read("rfc8260.md")) else {
+    let pages = ["rfc9260.md", "rfc8260.md", "rfc3758.md"].map(read);
+    let [Ok(page), Ok(interleaving), Ok(reliability)] = pages else {
         return; // The crate alone, without the repository.
     };
-    // That of the schedulers, in the beginning, has no sources.
-    let rules = interleaving.find("\n## ").map_or("", |at| &interleaving[at..]);
-    let page = page + rules;
+    // Tables before the first heading have no sources.
+    let rules = |page: &str| page.find("\n## ").map_or(String::new(), |at| page[at..].to_owned());
+    let page = page + &rules(&interleaving) + &rules(&reliability);
     let exists = |file: &str| {
         if file.starts_with("crates/") {
             crate_root.join("../..").join(file).is_file()

@@ -7,7 +7,7 @@ use manypath_proto::{Association, Instant, PathId, PathRank, PathState, PathStat
 
 use super::planned::Planned;
 use super::{Host, Pending};
-use crate::traffic::Pace;
+use crate::traffic::{Limits, Pace};
 use crate::transitions::Cause;
 
 impl Host {
@@ -28,6 +28,17 @@ impl Host {
     pub fn send_unordered(&mut self, stream: u16, length: usize) {
         self.sender.add(stream, true, length as u64, Some(length));
         self.pending.commands = true;
+    }
+
+    /// Sends one message of `length` bytes that may be given up.
+    pub fn send_limited(&mut self, stream: u16, unordered: bool, length: usize, limits: Limits) {
+        self.sender.add_limited(stream, unordered, length as u64, Some(length), limits);
+        self.pending.commands = true;
+    }
+
+    /// Accepts that ordered messages are missing, because the peer gives some up.
+    pub fn expect_gaps(&mut self) {
+        self.receiver.expects_gaps = true;
     }
 
     /// Associates at that time and not when the run begins. What the application sends before then

@@ -8,6 +8,7 @@ use manypath_proto::policy::rtx::RtxPolicy;
 use manypath_proto::{PathRank, Rng};
 
 use super::{Ending, Family, Op, PathSetting, Plan, Setting, Side};
+use crate::traffic::Limits;
 
 const PROFILES: &[&str] = &["rfc9260", "fast", "2006"];
 const PRESETS: &[&str] =
@@ -123,6 +124,12 @@ impl Plan {
                 plan.setting.profile = "fast";
                 plan.under(preset, &[timeout]).with_slow_paths()
             }
+            Family::Limited => {
+                let preset = [COMBINED_PRESETS, &["adaptive"]].concat()[next(6)];
+                let drawn = COMBINED.iter().map(|&(name, values)| (name, values[next(2)]));
+                let extension = [("partial_reliability", "true")];
+                plan.under(preset, &drawn.chain(extension).collect::<Vec<_>>()).with_limits()
+            }
             Family::Protected => {
                 let rekey = ("rekey_packets", ["10", "30", "100", "300", "1000"][next(5)]);
                 let kept = ("old_keys_kept", ["100 ms", "1 s", "120 s"][next(3)]);
@@ -132,6 +139,23 @@ impl Plan {
                 plan.with_middle(next(4) == 0)
             }
         }
+    }
+
+    /// Gives half of the messages limits.
+    fn with_limits(mut self) -> Plan {
+        let mut rng = Rng::from_number(self.seed).fork("limits");
+        for (op, _) in &mut self.steps {
+            let Op::Send { side, stream, unordered, length, count } = *op else { continue };
+            let (lives, is_repeated) = (rng.chance(0.7), rng.chance(0.5));
+            let limits = Limits {
+                lifetime: lives.then(|| Duration::from_millis(spread(&mut rng, 5000))),
+                max_retransmissions: is_repeated.then(|| rng.below(4) as u16),
+            };
+            if rng.chance(0.6) && limits != Limits::default() {
+                *op = Op::SendLimited { side, stream, unordered, length, count, limits };
+            }
+        }
+        self
     }
 
     /// Puts changes of ranks between the operations.

@@ -15,6 +15,7 @@ use crate::ids::End;
 use crate::pair::{Pair, PairBuilder};
 use crate::protection::shared_key;
 use crate::spec::{PathSpec, QueueLimit};
+use crate::traffic::Limits;
 use crate::transitions::Transitions;
 
 /// How long after the faults end everything must be delivered: the longest RTO, some times over.
@@ -38,6 +39,8 @@ pub struct Outcome {
     pub bytes: u64,
     /// Times an association or its peer's state was lost, both sides together.
     pub losses: u32,
+    /// Messages given up after something of them was sent, by both sides together.
+    pub abandoned: usize,
     /// The transitions of all associations, both sides together.
     pub transitions: Transitions,
 }
@@ -129,6 +132,10 @@ impl Plan {
             builder = builder.set(name, value);
         }
         let mut pair = builder.start();
+        if self.has(|op| matches!(op, Op::SendLimited { .. })) {
+            pair.a.expect_gaps();
+            pair.z.expect_gaps();
+        }
         pair.a.reconnect_when_lost(true);
         pair
     }
@@ -253,6 +260,10 @@ impl Hearing {
     }
 }
 
+fn is_abandonment(event: &&(Instant, Event)) -> bool {
+    matches!(event.1, Event::MessageAbandoned { was_sent: true, .. })
+}
+
 /// Cause of the ABORT of an application (RFC 9260 §3.3.10.12).
 const USER_INITIATED_ABORT: u16 = 12;
 
@@ -328,6 +339,7 @@ impl Run {
             steps: self.steps,
             trace_hash: self.pair.net.trace_hash(),
             bytes: a.received_bytes() + z.received_bytes(),
+            abandoned: a.events().iter().chain(z.events()).filter(is_abandonment).count(),
             losses,
             transitions: self.transitions(),
         })
@@ -372,13 +384,12 @@ impl Run {
         match op {
             Op::Send { side, stream, unordered, length, count } => {
                 let host = self.host(side);
-                for _ in 0..count {
-                    if unordered {
-                        host.send_unordered(stream, length);
-                    } else {
-                        host.send(stream, length);
-                    }
-                }
+                let limits = Limits::default();
+                (0..count).for_each(|_| host.send_limited(stream, unordered, length, limits));
+            }
+            Op::SendLimited { side, stream, unordered, length, count, limits } => {
+                let host = self.host(side);
+                (0..count).for_each(|_| host.send_limited(stream, unordered, length, limits));
             }
             Op::PauseReading(side) => self.host(side).pause_reading(),
             Op::ResumeReading(side) => self.host(side).resume_reading(),

@@ -8,6 +8,7 @@ fn message(stream: u16, number: u32, unordered: bool, payload: &'static [u8]) ->
         unordered,
         payload: Bytes::from_static(payload).into(),
         end_of_message: true,
+        is_cut_off: false,
     }
 }
 

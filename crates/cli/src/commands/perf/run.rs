@@ -166,7 +166,12 @@ impl<'a> Run<'a> {
         if sends {
             // One buffer for all messages; they share it.
             let message = Bytes::from(vec![0; request.message_size]);
-            let options = SendOptions { stream: STREAM, ppid: PPID_CONTENT, unordered: false };
+            let options = SendOptions {
+                stream: STREAM,
+                ppid: PPID_CONTENT,
+                unordered: false,
+                ..SendOptions::default()
+            };
             let mut left = request.bytes.unwrap_or(u64::MAX);
             while left > 0 && self.begin.elapsed() < request.time {
                 let due = request.rate.map(|rate| due(self.sent(), rate));
@@ -222,7 +227,12 @@ pub(crate) async fn send(association: &Association, frame: Frame) -> Result<(), 
 
 /// A frame as the first message of an association.
 pub(crate) fn first(frame: Frame) -> (SendOptions, Bytes) {
-    let options = SendOptions { stream: STREAM, ppid: PPID_CONTROL, unordered: false };
+    let options = SendOptions {
+        stream: STREAM,
+        ppid: PPID_CONTROL,
+        unordered: false,
+        ..SendOptions::default()
+    };
     (options, frame.encode().into())
 }
 

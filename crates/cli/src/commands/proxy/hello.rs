@@ -30,7 +30,12 @@ pub(super) struct Peer {
 }
 
 fn options() -> SendOptions {
-    SendOptions { stream: StreamId(CONTROL), ppid: PPID_FRAME, unordered: false }
+    SendOptions {
+        stream: StreamId(CONTROL),
+        ppid: PPID_FRAME,
+        unordered: false,
+        ..SendOptions::default()
+    }
 }
 
 // ---- The side that connects ----

@@ -35,7 +35,15 @@ impl Pattern {
             bytes[4..HEADER].copy_from_slice(&(size as u32).to_be_bytes());
         }
         let stream = StreamId((index % u32::from(self.streams)) as u16);
-        (SendOptions { stream, ppid: index, unordered: self.unordered }, bytes.into())
+        (
+            SendOptions {
+                stream,
+                ppid: index,
+                unordered: self.unordered,
+                ..SendOptions::default()
+            },
+            bytes.into(),
+        )
     }
 
     /// The messages that have at least `bytes` bytes together, as few as that takes.
@@ -134,7 +142,7 @@ impl Verifier {
                 parts.into()
             }
         };
-        let options = SendOptions { stream, ppid, unordered };
+        let options = SendOptions { stream, ppid, unordered, ..SendOptions::default() };
         self.check(options, &whole);
         Some((options, whole))
     }

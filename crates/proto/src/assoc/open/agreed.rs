@@ -23,6 +23,8 @@ pub(crate) struct Extensions {
     pub(crate) rare_sacks: bool,
     /// The CANDIDATES chunk.
     pub(crate) candidates: bool,
+    /// FORWARD TSN, and I-FORWARD-TSN with I-DATA (RFC 3758, RFC 8260 §2.3).
+    pub(crate) partial_reliability: bool,
 }
 
 impl Extensions {
@@ -35,6 +37,35 @@ impl Extensions {
             interleaving: types.contains(&chunk_type::I_DATA),
             rare_sacks: types.contains(&chunk_type::RARE_SACKS),
             candidates: types.contains(&chunk_type::CANDIDATES),
+            partial_reliability: types.contains(&chunk_type::FORWARD_TSN),
+        }
+    }
+
+    /// A bit for each extension, for the cookie.
+    pub(super) fn to_bits(self) -> u16 {
+        let announced = [
+            self.timestamp,
+            self.sack_path,
+            self.nr_sack,
+            self.interleaving,
+            self.rare_sacks,
+            self.candidates,
+            self.partial_reliability,
+        ];
+        (0..).zip(announced).map(|(bit, is_known)| u16::from(is_known) << bit).sum()
+    }
+
+    /// The extensions that these bits stand for.
+    pub(super) fn from_bits(bits: u16) -> Extensions {
+        let is_known = |bit: u16| bits & 1 << bit != 0;
+        Extensions {
+            timestamp: is_known(0),
+            sack_path: is_known(1),
+            nr_sack: is_known(2),
+            interleaving: is_known(3),
+            rare_sacks: is_known(4),
+            candidates: is_known(5),
+            partial_reliability: is_known(6),
         }
     }
 
@@ -47,6 +78,8 @@ impl Extensions {
             (self.interleaving, chunk_type::I_DATA),
             (self.rare_sacks, chunk_type::RARE_SACKS),
             (self.candidates, chunk_type::CANDIDATES),
+            (self.partial_reliability, chunk_type::FORWARD_TSN),
+            (self.partial_reliability && self.interleaving, chunk_type::I_FORWARD_TSN),
         ];
         announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk))
     }
@@ -65,6 +98,8 @@ pub(crate) struct Agreed {
     pub(crate) rare_sacks: bool,
     /// The peer looks for direct paths, if this end does.
     pub(crate) candidates: bool,
+    /// Both ends know FORWARD TSN.
+    pub(crate) partial_reliability: bool,
     /// The kind of chunks that carry user data in both directions.
     pub(crate) data_kind: DataKind,
     pub(crate) sack_paths: SackPaths,
@@ -79,6 +114,7 @@ impl Agreed {
             nr_sack: false,
             rare_sacks: false,
             candidates: false,
+            partial_reliability: false,
             data_kind: DataKind::Data,
             sack_paths: SackPaths::new(config),
         }
@@ -94,6 +130,8 @@ impl Association {
         self.agreed.nr_sack = self.config.nr_sack && peer.nr_sack;
         self.agreed.rare_sacks = peer.rare_sacks;
         self.agreed.candidates = peer.candidates;
+        self.agreed.partial_reliability =
+            self.config.partial_reliability && peer.partial_reliability;
         self.agreed.data_kind = if self.config.message_interleaving && peer.interleaving {
             DataKind::IData
         } else {
@@ -105,6 +143,12 @@ impl Association {
         {
             r.inbound.interleave();
         }
+    }
+
+    /// Messages may be given up after something of them was sent: both ends know FORWARD TSN (RFC
+    /// 3758). Known once the association is established.
+    pub fn is_partially_reliable(&self) -> bool {
+        self.agreed.partial_reliability
     }
 
     /// Messages of different streams are interleaved: both ends use I-DATA chunks (RFC 8260). Known

@@ -153,10 +153,7 @@ impl Cookie {
         }
         out.put_u16(self.streams_out);
         out.put_u16(self.streams_in);
-        let Extensions { timestamp, sack_path, nr_sack, interleaving, rare_sacks, candidates } =
-            self.extensions;
-        let announced = [timestamp, sack_path, nr_sack, interleaving, rare_sacks, candidates];
-        out.put_u8((0..).zip(announced).map(|(bit, is)| u8::from(is) << bit).sum());
+        out.put_u16(self.extensions.to_bits());
         out.put_u32(self.tie_local);
         out.put_u32(self.tie_peer);
         out.put_u16(self.local_port);
@@ -188,17 +185,7 @@ impl Cookie {
             peer_rwnd: b.try_get_u32().ok()?,
             streams_out: b.try_get_u16().ok()?,
             streams_in: b.try_get_u16().ok()?,
-            extensions: {
-                let announced = b.try_get_u8().ok()?;
-                Extensions {
-                    timestamp: announced & 1 != 0,
-                    sack_path: announced & 2 != 0,
-                    nr_sack: announced & 4 != 0,
-                    interleaving: announced & 8 != 0,
-                    rare_sacks: announced & 16 != 0,
-                    candidates: announced & 32 != 0,
-                }
-            },
+            extensions: Extensions::from_bits(b.try_get_u16().ok()?),
             tie_local: b.try_get_u32().ok()?,
             tie_peer: b.try_get_u32().ok()?,
             local_port: b.try_get_u16().ok()?,
@@ -300,6 +287,7 @@ mod tests {
                 interleaving: true,
                 rare_sacks: true,
                 candidates: true,
+                partial_reliability: true,
             },
             tie_local: 0,
             tie_peer: 9,

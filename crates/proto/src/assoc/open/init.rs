@@ -53,6 +53,7 @@ impl PeerInit {
             key_management: None,
             unrecognized: Vec::new(),
         };
+        let mut skips_tsns = false;
         for parameter in &init.params {
             let Ok(parameter) = parameter else {
                 return Err(ErrorCause::ProtocolViolation(Bytes::from_static(
@@ -66,6 +67,7 @@ impl PeerInit {
                 Parameter::SupportedExtensions(types) => {
                     peer.extensions = Extensions::of_types(&types);
                 }
+                Parameter::ForwardTsnSupported => skips_tsns = true,
                 Parameter::DtlsKeyManagement(offer) => peer.key_management = Some(offer),
                 Parameter::HostNameAddress(_) => {
                     // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
@@ -85,6 +87,7 @@ impl PeerInit {
                 _ => {}
             }
         }
+        peer.extensions.partial_reliability |= skips_tsns;
         Ok(peer)
     }
 
@@ -149,10 +152,14 @@ pub(crate) fn parameters(
         interleaving: config.message_interleaving,
         rare_sacks: sends_rare_sacks(config),
         candidates: more.candidates,
+        partial_reliability: config.partial_reliability,
     };
     let types: Bytes = announced.types().collect();
     if !types.is_empty() {
         params.push(Parameter::SupportedExtensions(types));
+    }
+    if config.partial_reliability {
+        params.push(Parameter::ForwardTsnSupported);
     }
     params
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use manypath_dtls::FIRST_EPOCH;
 use manypath_dtls::manage::{Agreement, KeyAction, KeyFailure, KeyManagement, Role};
-use manypath_wire::{DtlsKeyManagement, DtlsKeyManagementFlags, ErrorCause, StreamId, Tsn};
+use manypath_wire::{DtlsKeyManagement, DtlsKeyManagementFlags, ErrorCause, Tsn};
 
 use super::protection::{KEY_MANAGEMENT_PPID, Protection, agree};
 use crate::assoc::{AssocTimer, Association, Timer};
@@ -120,7 +120,7 @@ impl Association {
             match action {
                 KeyAction::Send(message) => {
                     let ppid = KEY_MANAGEMENT_PPID;
-                    let options = SendOptions { stream: StreamId(0), ppid, unordered: false };
+                    let options = SendOptions { ppid, ..SendOptions::default() };
                     self.queue.push_urgent(options, message, p.sealing.is_none());
                 }
                 KeyAction::OpenWith(keys) => p.opening().install(keys),

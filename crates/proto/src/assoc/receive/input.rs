@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use manypath_wire::{
-    Chunk, Data, DataFlags, ErrorCause, ErrorChunk, IData, Packet, StreamId, Timestamp, Tsn,
-    UnknownChunk,
+    Chunk, Data, DataFlags, ErrorCause, ErrorChunk, ForwardTsn, IData, Packet, StreamId, Timestamp,
+    Tsn, UnknownChunk,
 };
 
 use crate::assoc::protect::keys::refusal;
@@ -294,6 +294,7 @@ impl Association {
             Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             Chunk::Data(_) | Chunk::IData(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
             Chunk::Timestamp(_) | Chunk::SackPath(_) | Chunk::Pad(_) => {}
+            Chunk::ForwardTsn(chunk) => return self.on_forward_tsn(chunk, p),
             // In an unprotected association the chunk is of an unknown type.
             Chunk::Dtls(dtls) => return self.on_unknown(&dtls.into(), p),
             Chunk::Unknown(unknown) => return self.on_unknown(&unknown, p),
@@ -336,6 +337,33 @@ impl Association {
         let arrival = receiver.inbound.accept_i_data(data, &mut receiver.tracker);
         p.note_new(&arrival, length);
         self.after_data_chunk(arrival, flags, stream, p);
+    }
+
+    /// Skips what the peer has given up (RFC 3758 §3.6). Returns false if the rest of the packet is
+    /// to be ignored.
+    fn on_forward_tsn(&mut self, chunk: ForwardTsn, p: &mut Progress) -> bool {
+        if !self.agreed.partial_reliability {
+            return self.on_unknown(&chunk.into(), p);
+        }
+        if !self.state.may_receive_data() {
+            return true;
+        }
+        if chunk.is_interleaved != self.interleaves() {
+            let what = "a FORWARD TSN chunk of the other kind than user data has";
+            let text = Bytes::from_static(what.as_bytes());
+            self.abort_with(ErrorCause::ProtocolViolation(text), what);
+            return false;
+        }
+        self.stats.forward_tsns_received += 1;
+        let Some(r) = self.rx.receiver.as_mut() else { return true };
+        let is_new = r.inbound.skip(&chunk, &mut r.tracker);
+        // A repeated chunk means that the SACK was lost. A new one is answered at once, too: its
+        // sender keeps what it gave up until then.
+        p.has_data = true;
+        p.facts.any_new |= is_new;
+        p.facts.any_duplicate |= !is_new;
+        p.facts.immediate_bit = true;
+        true
     }
 
     /// True if a chunk of user data may be accepted. If it must not be there, ends the association.

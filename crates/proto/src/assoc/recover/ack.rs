@@ -96,7 +96,7 @@ impl Association {
         let is_full = sack.is_some_and(|(_, is_full)| is_full);
         let digest = &mut self.digest;
         let mut paths = std::mem::take(&mut digest.paths);
-        let released = digest.released;
+        let (released, dropped) = (digest.released, digest.dropped);
         if digest.cum_advanced {
             self.redundancy.note_progress(now);
         }
@@ -141,7 +141,10 @@ impl Association {
         self.stats.fast_retransmit_events += u64::from(is_fast_retransmit);
         self.reopen_window(now);
         self.grow_send_buffer();
-        if released > 0 {
+        if self.out.has_limited() {
+            self.skip_abandoned(now);
+        }
+        if released + dropped > 0 {
             self.tell_if_writable();
             if self.unacked_bytes() == 0 {
                 self.events.push(Event::SendBufferEmpty);

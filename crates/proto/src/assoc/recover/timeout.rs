@@ -52,6 +52,9 @@ impl Association {
                 Timer::Assoc(AssocTimer::Keys) => self.on_key_timer(now),
                 Timer::Assoc(AssocTimer::Trial) => self.on_trial_timer(now),
                 Timer::Assoc(AssocTimer::Direct) => self.on_direct_timer(now),
+                Timer::Assoc(AssocTimer::Forward) => self.on_forward_timer(now),
+                // `output` drops what has expired.
+                Timer::Assoc(AssocTimer::Lifetime) => {}
                 // `output` asks again which paths are too dear.
                 Timer::Assoc(AssocTimer::Ranks) => {}
                 // `output` looks for a chunk to copy.
@@ -344,7 +347,9 @@ impl Association {
     /// running.
     fn on_tail_loss_probe(&mut self, now: Instant, id: PathId) {
         let Some(room) = self.paths.get(id).map(|p| p.size.pmdcs) else { return };
-        let last = self.out.last_in_flight(id, room);
+        let mut last = self.out.last_in_flight(id, room);
+        // A probe is no loss, so it must not make a message be given up.
+        last.retain(|tsn| !self.out.is_over(*tsn, now));
         if last.is_empty() {
             return;
         }

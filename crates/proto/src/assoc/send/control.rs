@@ -1,7 +1,9 @@
 //! Control chunks that are sent in packets of their own.
 
 use bytes::Bytes;
-use manypath_wire::{COMMON_HEADER_LEN, CommonHeader, ErrorCause, PacketBuilder, SackPath, Tsn};
+use manypath_wire::{
+    COMMON_HEADER_LEN, CommonHeader, ErrorCause, ForwardTsn, PacketBuilder, SackPath, Tsn,
+};
 
 use super::outgoing::OutgoingPacket;
 use crate::assoc::Association;
@@ -23,6 +25,7 @@ pub(crate) enum Control {
     Error(ErrorCause),
     SackPathFailed { serial: u32, to: AddressPair },
     Candidates { on: PathId },
+    ForwardTsn { chunk: ForwardTsn, on: PathId },
     Check { info: [u8; CHECK_INFO_LEN], to: AddressPair },
     Shutdown,
     ShutdownAck { on: PathId },
@@ -93,9 +96,10 @@ impl Association {
             | Control::Check { to, .. }
             | Control::ShutdownComplete { to }
             | Control::Abort { to, .. } => return Some(*to),
-            Control::Init { on } | Control::ShutdownAck { on } | Control::Candidates { on } => {
-                self.paths.get(*on)
-            }
+            Control::Init { on }
+            | Control::ShutdownAck { on }
+            | Control::Candidates { on }
+            | Control::ForwardTsn { on, .. } => self.paths.get(*on),
             Control::CookieEcho | Control::Error(_) | Control::Shutdown => None,
         };
         on.or_else(|| self.paths.get(self.control_path())).map(Path::pair)
@@ -117,7 +121,7 @@ impl Association {
     }
 
     /// The largest SCTP packet on a path, or to an address that is on none of our paths.
-    fn control_room(&self, path: Option<PathId>) -> usize {
+    pub(super) fn control_room(&self, path: Option<PathId>) -> usize {
         let p = path.and_then(|id| self.paths.get(id));
         p.map_or(self.config.mtu - sizes::UDP_IPV6_HEADERS, |p| p.size.max_packet)
     }
@@ -174,6 +178,7 @@ impl Association {
             Control::Candidates { .. } => {
                 self.candidates_chunk().is_some_and(|chunk| packet.push_candidates(&chunk))
             }
+            Control::ForwardTsn { chunk, .. } => packet.push_forward_tsn(chunk),
             Control::Check { info, .. } => packet.push_heartbeat(info),
             Control::Shutdown => {
                 let receiver = self.rx.receiver.as_ref();

@@ -30,8 +30,14 @@ impl Association {
             self.peer_window.probe();
         }
         let in_plain = self.queue.is_next_in_plain();
+        let limits = self.queue.next_limits();
         let Some(fragment) = self.next_fragment(limit) else { return false };
         let tsn = self.out.push(fragment, path, now);
+        if self.agreed.partial_reliability
+            && let Some(limits) = limits
+        {
+            self.out.note_limited(tsn, limits);
+        }
         if in_plain {
             self.note_in_plain(tsn);
         }
@@ -47,7 +53,9 @@ impl Association {
             self.begin_use(now, path);
         }
         self.stats.first_data_sent.get_or_insert(now);
+        // A TSN that is skipped on purpose must not be given up.
         if self.is_to_skip(path, limit)
+            && self.queue.next_limits().is_none()
             && let Some(fragment) = self.next_fragment(limit)
         {
             let skipped = self.out.push(fragment, path, now);

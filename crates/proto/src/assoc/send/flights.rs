@@ -31,7 +31,7 @@ impl Flights for FlightsView<'_> {
 
     fn awaited(&self) -> Option<SentChunk> {
         let tsn = self.out.cum_tsn_ack_point().next();
-        self.out.get(tsn).map(|sent| chunk(tsn, sent))
+        self.out.get(tsn).filter(|sent| !sent.is_abandoned).map(|sent| chunk(tsn, sent))
     }
 
     fn find_on(
@@ -40,7 +40,8 @@ impl Flights for FlightsView<'_> {
         accepts: &mut dyn FnMut(&SentChunk) -> bool,
     ) -> Option<SentChunk> {
         self.paths.get(path)?;
-        self.out.sent_in_order(path).map(|(tsn, sent)| chunk(tsn, sent)).find(accepts)
+        let sent = self.out.sent_in_order(path).filter(|(_, sent)| !sent.is_abandoned);
+        sent.map(|(tsn, sent)| chunk(tsn, sent)).find(accepts)
     }
 
     fn is_alone(&self, chunk: &SentChunk) -> bool {

@@ -31,4 +31,8 @@ impl StreamScheduler for Rr {
             self.streams.push_back(turn.stream);
         }
     }
+
+    fn left(&mut self, stream: StreamId) {
+        self.streams.retain(|waiting| *waiting != stream);
+    }
 }

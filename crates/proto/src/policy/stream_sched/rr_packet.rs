@@ -35,6 +35,13 @@ impl StreamScheduler for RrPacket {
         }
     }
 
+    fn left(&mut self, stream: StreamId) {
+        if self.next() == Some(stream) {
+            self.is_over |= std::mem::take(&mut self.is_begun);
+        }
+        self.streams.retain(|waiting| *waiting != stream);
+    }
+
     fn ends_packet(&self) -> bool {
         self.is_over
     }

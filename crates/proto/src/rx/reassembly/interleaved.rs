@@ -14,6 +14,8 @@ use crate::rx::message::Payload;
 use crate::rx::tsn_tracker::{Arrival, TsnTracker};
 use crate::rx::violation::ProtocolViolation;
 
+mod skip;
+
 /// The identity of a message.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -40,6 +42,8 @@ struct Stream {
     /// The message that is being delivered in parts. Until it ends, no other message is delivered
     /// from the stream.
     partial: Option<Key>,
+    /// The last ordered and the last unordered message that was skipped.
+    skipped: [Option<Mid>; 2],
 }
 
 #[derive(Clone, Debug)]
@@ -297,6 +301,9 @@ impl Inbound {
             return Err(ProtocolViolation::InvalidStream { tsn: data.tsn, stream });
         }
         let Some(i) = self.interleaved.as_mut() else { return Ok(()) };
+        if i.is_skipped(key) {
+            return Ok(()); // its message was given up
+        }
         let ahead = data.mid.distance_from(i.stream(stream).next_mid);
         if !key.unordered && ahead >= 1 << 31 {
             let mid = data.mid;
@@ -401,16 +408,25 @@ impl Inbound {
             return;
         }
         if was_partial {
-            while let Some(key) =
-                self.interleaved.as_mut().and_then(|i| i.next_deferred(key.stream))
-            {
-                self.deliver(key, true);
-            }
+            self.deliver_deferred(key.stream);
         }
+        self.deliver_next(key.stream);
+    }
+
+    /// Delivers the unordered messages that waited for the end of one in parts.
+    fn deliver_deferred(&mut self, stream: StreamId) {
+        while let Some(key) = self.interleaved.as_mut().and_then(|i| i.next_deferred(stream)) {
+            self.deliver(key, true);
+        }
+    }
+
+    /// Delivers the ordered messages of a stream whose turn has come.
+    fn deliver_next(&mut self, stream: StreamId) {
         loop {
             let Some(i) = self.interleaved.as_mut() else { return };
-            let Stream { next_mid, .. } = i.stream(key.stream);
-            let next = Key { stream: key.stream, unordered: false, mid: next_mid.0 };
+            i.pass_skipped(stream);
+            let Stream { next_mid, .. } = i.stream(stream);
+            let next = Key { stream, unordered: false, mid: next_mid.0 };
             let is_complete = i.messages.get(&next).is_some_and(Assembly::is_complete);
             if !is_complete || !i.is_free(next) {
                 self.settle(next);
@@ -418,7 +434,7 @@ impl Inbound {
             }
             self.deliver(next, true);
             if let Some(i) = self.interleaved.as_mut() {
-                i.stream_mut(key.stream).next_mid = next_mid.next();
+                i.stream_mut(stream).next_mid = next_mid.next();
             }
         }
     }

@@ -14,6 +14,9 @@ impl Outstanding {
         self.leave_flight(tsn);
         self.unmark(tsn);
         let Some(sent) = self.get_mut(tsn) else { return };
+        if sent.is_abandoned {
+            return self.let_go(tsn);
+        }
         sent.state = TsnState::Marked;
         sent.lost_by = cause;
         sent.missing_reports = 0;

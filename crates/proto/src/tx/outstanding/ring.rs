@@ -8,6 +8,7 @@ use manypath_wire::{DataFlags, Mid, StreamId, Tsn};
 use crate::policy::rtx::LossCause;
 use crate::sizes::{self, DataKind};
 use crate::time::Instant;
+use crate::tx::Fragment;
 use crate::tx::sack::doubts::Loss;
 use crate::view::PathId;
 
@@ -20,6 +21,8 @@ pub(crate) enum TsnState {
     Marked,
     /// Acknowledged by a gap ack block; kept, because the receiver may renege (RFC 9260 §6.2).
     Acked,
+    /// Given up: neither in flight nor sent again (RFC 3758).
+    Abandoned,
 }
 
 /// One outstanding chunk of user data.
@@ -39,6 +42,10 @@ pub(crate) struct Sent {
     pub(crate) missing_reports: u8,
     /// Fast retransmitted once already; from then on only T3-rtx retransmits it (§7.2.4, point 5).
     pub(crate) fast_retransmitted: bool,
+    /// Its message may be given up before it is acknowledged.
+    pub(crate) is_limited: bool,
+    /// Its message was given up: it is not sent again, whatever its state.
+    pub(crate) is_abandoned: bool,
     /// The last of its transmissions that was taken for lost.
     pub(crate) loss: Option<Loss>,
     /// Why it was last taken for lost.
@@ -65,6 +72,41 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
+    /// A chunk that is sent for the first time; the caller numbers the transmission.
+    #[inline]
+    pub(super) fn new(f: Fragment, path: PathId) -> Sent {
+        Sent {
+            payload: f.payload,
+            ppid_or_fsn: f.ppid_or_fsn,
+            mid: f.mid,
+            stream: f.stream,
+            flags: f.flags,
+            kind: f.kind,
+            state: TsnState::InFlight,
+            path,
+            missing_reports: 0,
+            fast_retransmitted: false,
+            is_limited: false,
+            is_abandoned: false,
+            loss: None,
+            lost_by: LossCause::Timeout,
+            mfr_after: None,
+            also_on: None,
+            transmissions: 1,
+            packet_len: 0,
+            sent_at: Instant::ZERO,
+            order: 0,
+            lost_on: 0,
+            prev: None,
+            next: None,
+        }
+    }
+
+    /// An acknowledgement is awaited: it is in flight, or waits for retransmission.
+    pub(crate) fn is_awaited(&self) -> bool {
+        matches!(self.state, TsnState::InFlight | TsnState::Marked)
+    }
+
     /// The size that counts against cwnd: the chunk with its header and padding (RFC 9260
     /// §7.2).
     pub(crate) fn size(&self) -> usize {

@@ -71,7 +71,7 @@ impl Outstanding {
     /// True if a chunk, which may be a retransmission, is in flight on `covered` and has no copy.
     /// A revoked chunk may still have a copy.
     pub(crate) fn is_only_on(&self, tsn: Tsn, covered: PathId) -> bool {
-        let is_alone = |s: &Sent| s.also_on.is_none();
+        let is_alone = |s: &Sent| s.also_on.is_none() && !s.is_abandoned;
         let is_here = |s: &Sent| s.state == TsnState::InFlight && s.path == covered;
         let has_copy = |q: &PathQueues| q.extra.find(tsn, |_| true).is_some();
         self.get(tsn).is_some_and(|sent| is_here(sent) && is_alone(sent))

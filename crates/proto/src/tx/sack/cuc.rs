@@ -2,7 +2,7 @@
 
 use manypath_wire::Tsn;
 
-use crate::tx::outstanding::ring::{Ring, TsnState};
+use crate::tx::outstanding::ring::Ring;
 use crate::tx::outstanding::virtual_queue::VirtualQueue;
 use crate::view::PathId;
 
@@ -26,7 +26,7 @@ impl PseudoCumacks {
     /// end it; CUCv2 corrects that.
     pub(super) fn find_one(&mut self, path: PathId, ring: &Ring) {
         if self.edges[0].is_none() {
-            self.edges[0] = ring.lowest(|s| s.path == path && s.state != TsnState::Acked);
+            self.edges[0] = ring.lowest(|s| s.path == path && s.is_awaited());
         }
     }
 

@@ -79,6 +79,8 @@ pub(crate) struct SackDigest {
     pub(crate) newly_acked: usize,
     /// User bytes released from the send buffer.
     pub(crate) released: usize,
+    /// User bytes of messages that were given up, released from the send buffer.
+    pub(crate) dropped: usize,
     /// The cumulative TSN ack passed a chunk that was fast retransmitted, or retransmitted after a
     /// timeout.
     pub(crate) rtx_cum_acked: bool,
@@ -294,7 +296,9 @@ impl Outstanding {
             let Some(first) = self.ring.first() else { break };
             let path = first.path.index();
             digest.cum_from.get_or_insert(first.path);
-            if first.state != TsnState::Acked {
+            if first.is_abandoned && self.is_skipped(tsn) {
+                self.forgo(tsn, digest);
+            } else if first.state != TsnState::Acked {
                 self.newly_acked(tsn, rules, now, digest);
                 // CUC step 2: a chunk acknowledged for the first time by the cumulative ack.
                 digest.paths[path].cwnd_update = true;
@@ -304,7 +308,11 @@ impl Outstanding {
             digest.paths[path].watched_acked |= !digest.watches_earliest;
             let Some(sent) = self.ring.pop_first() else { break };
             self.user_bytes -= sent.payload.len();
-            digest.released += sent.payload.len();
+            if sent.is_abandoned {
+                digest.dropped += sent.payload.len();
+            } else {
+                digest.released += sent.payload.len();
+            }
             digest.rtx_cum_acked |= sent.fast_retransmitted
                 || sent.transmissions > 1 && !rules.by.sacks.reports_after_timeout;
             digest.cum_advanced = true;
@@ -367,7 +375,7 @@ impl Outstanding {
         digest.fresh = fresh;
     }
 
-    fn first_in_queue(&self, path: PathId) -> Option<Tsn> {
+    pub(crate) fn first_in_queue(&self, path: PathId) -> Option<Tsn> {
         self.queues[path.index()].flight.head()
     }
 
@@ -399,6 +407,9 @@ impl Outstanding {
         digest: &mut SackDigest,
     ) {
         let Some(sent) = self.get(tsn) else { return };
+        if sent.state == TsnState::Abandoned {
+            return; // it was taken for lost, and says nothing any more
+        }
         if let Some(second) = sent.also_on {
             return self.acked_on_either(tsn, second, rules, now, digest);
         }
@@ -507,6 +518,7 @@ impl SackDigest {
         self.cum_from = None;
         self.newly_acked = 0;
         self.released = 0;
+        self.dropped = 0;
         self.rtx_cum_acked = false;
         self.stale = false;
         self.cut_or_stale = false;

@@ -115,7 +115,7 @@ impl Outstanding {
     pub(super) fn report_missing(&mut self, tsn: Tsn, reports: u8, rules: &SackRules) -> bool {
         let Some(sent) = self.get_mut(tsn) else { return false };
         let waits = sent.state == TsnState::Marked;
-        if sent.state == TsnState::Acked || waits && !rules.waiting_is_reported {
+        if !sent.is_awaited() || waits && !rules.waiting_is_reported {
             return false;
         }
         sent.missing_reports = sent.missing_reports.saturating_add(reports);

@@ -12,7 +12,7 @@ use crate::policy::stream_sched::{DEFAULT_PRIORITY, StreamScheduler, Turn};
 pub(super) struct Lanes {
     scheduler: Box<dyn StreamScheduler>,
     /// The queues that hold messages; no queue in the map is empty.
-    lanes: BTreeMap<StreamId, VecDeque<Queued>>,
+    pub(super) lanes: BTreeMap<StreamId, VecDeque<Queued>>,
     /// Priorities that differ from the default.
     priorities: BTreeMap<StreamId, u16>,
     /// The stream of the next fragment.
@@ -100,6 +100,16 @@ impl Lanes {
         }
         self.begun = (!may_change).then_some(stream);
         self.scheduler.sent(&Turn { stream, bytes, may_change, is_empty });
+        self.find_head();
+    }
+
+    /// Takes note that the first message of a stream, or all of them, were removed unsent.
+    pub(super) fn dropped(&mut self, stream: StreamId) {
+        self.begun.take_if(|begun| *begun == stream);
+        if self.lanes.get(&stream).is_none_or(VecDeque::is_empty) {
+            self.lanes.remove(&stream);
+            self.scheduler.left(stream);
+        }
         self.find_head();
     }
 

@@ -1,0 +1,145 @@
+//! Messages that are given up before anything, or before all, of them was sent.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use manypath_wire::{Mid, StreamId};
+
+use super::{Limits, Queued, SendOptions, SendQueue};
+use crate::time::Instant;
+use crate::tx::MessageId;
+
+/// A message that left the queue without being sent to its end.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    pub(crate) options: SendOptions,
+    /// The number of the message, if something of it was sent.
+    pub(crate) begun: Option<Mid>,
+}
+
+impl Queued {
+    /// When the message is given up.
+    fn expires(&self) -> Option<Instant> {
+        self.options.lifetime.map(|lifetime| self.queued_at + lifetime)
+    }
+
+    fn has_expired(&self, now: Instant) -> bool {
+        self.expires().is_some_and(|at| at <= now)
+    }
+}
+
+impl SendQueue {
+    /// Takes note of the limits of a message that joins the queue.
+    pub(super) fn note_limits(&mut self, queued: &Queued) {
+        let expires = queued.expires();
+        self.has_limited |= expires.is_some() || queued.options.max_retransmissions.is_some();
+        if expires.is_some() && self.expires.is_none_or(|first| expires < Some(first)) {
+            self.expires = expires;
+        }
+    }
+
+    /// No message expires before; `None` if none does.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.expires
+    }
+
+    /// The limits of the message of the next fragment, if it has any.
+    #[inline]
+    pub(crate) fn next_limits(&self) -> Option<Limits> {
+        if !self.has_limited {
+            return None;
+        }
+        let message = self.front()?;
+        let retransmissions = message.options.max_retransmissions;
+        let limits = Limits { expires: message.expires(), retransmissions };
+        (limits != Limits::default()).then_some(limits)
+    }
+
+    /// Removes the messages that have expired. `keeps_begun`: those that have begun to leave must
+    /// be sent to their end.
+    pub(crate) fn expire(&mut self, now: Instant, keeps_begun: bool) -> Vec<Dropped> {
+        let is_kept = |m: &Queued, _| !m.has_expired(now) || (keeps_begun && m.mid.is_some());
+        let dropped = self.retain(is_kept);
+        let later = |m: &Queued| m.expires().filter(|at| *at > now);
+        self.expires = self.waiting().filter_map(later).min();
+        dropped
+    }
+
+    /// Removes the rest of a message that has begun to leave. False if nothing of it was left.
+    pub(crate) fn drop_begun(&mut self, id: MessageId) -> bool {
+        let is_it = |m: &Queued| {
+            let MessageId { stream, unordered, mid } = id;
+            m.mid == Some(mid) && m.options.stream == stream && m.options.unordered == unordered
+        };
+        !self.retain(|m, _| !is_it(m)).is_empty()
+    }
+
+    /// Removes messages less important than one of this priority, of which nothing was sent: at
+    /// least `bytes` of them, or none. The least important go first, of these the latest.
+    pub(crate) fn prune(&mut self, priority: u32, bytes: usize) -> Vec<Dropped> {
+        let (mut places, mut place) = (Vec::new(), 0);
+        for message in self.waiting() {
+            let theirs = message.options.priority.filter(|theirs| *theirs > priority);
+            if let (Some(theirs), None) = (theirs, message.mid) {
+                places.push((theirs, place, message.payload.len()));
+            }
+            place += 1;
+        }
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        let (mut victims, mut freed) = (BTreeSet::new(), 0);
+        for (_, place, len) in places {
+            if freed >= bytes {
+                break;
+            }
+            freed += len;
+            victims.insert(place);
+        }
+        if freed < bytes { Vec::new() } else { self.retain(|_, at| !victims.contains(&at)) }
+    }
+
+    /// Messages that are not urgent, in the order of [`retain`](Self::retain).
+    fn waiting(&self) -> impl Iterator<Item = &Queued> {
+        let in_lanes = self.lanes.iter().flat_map(|lanes| lanes.messages());
+        self.messages.iter().chain(in_lanes)
+    }
+
+    /// Keeps the messages that `is_kept` accepts by themselves and their place, and returns the
+    /// others.
+    fn retain(&mut self, is_kept: impl Fn(&Queued, usize) -> bool) -> Vec<Dropped> {
+        let (mut dropped, mut place, mut bytes) = (Vec::new(), 0, 0);
+        let mut sift = |queue: &mut VecDeque<Queued>| {
+            queue.retain(|message| {
+                place += 1;
+                let keeps = is_kept(message, place - 1);
+                if !keeps {
+                    bytes += message.payload.len();
+                    dropped.push(Dropped { options: message.options, begun: message.mid });
+                }
+                keeps
+            });
+        };
+        sift(&mut self.messages);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.sift(&mut sift);
+        }
+        self.bytes -= bytes;
+        dropped
+    }
+}
+
+impl super::Lanes {
+    /// Lets `sift` remove messages from each queue.
+    pub(super) fn sift(&mut self, mut sift: impl FnMut(&mut VecDeque<Queued>)) {
+        let mut cut: Vec<StreamId> = Vec::new();
+        for (stream, lane) in &mut self.lanes {
+            let had_begun = lane.front().is_some_and(|m| m.mid.is_some());
+            sift(lane);
+            let has_begun = lane.front().is_some_and(|m| m.mid.is_some());
+            if lane.is_empty() || (had_begun && !has_begun) {
+                cut.push(*stream);
+            }
+        }
+        for stream in cut {
+            self.dropped(stream);
+        }
+    }
+}
