@@ -214,7 +214,7 @@ impl Association {
         self.stats.bytes_queued += payload.len() as u64;
         self.queue.push(now, options, payload);
         if let Some(lifetime) = options.lifetime {
-            self.look_for_expired_at(now + lifetime);
+            self.note_expiry_of(now + lifetime);
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use crate::sent::Sent;
 use crate::spec::{Loss, PathSpec, QueueLimit};
 use crate::testing::Side;
 use crate::testing::tamper::{Middle, Next, Passing};
+use crate::traffic::Lateness;
 use crate::world::{advance, drive_waiting, handle, note_received};
 
 /// The instant `seconds` after the start of the run.
@@ -173,6 +174,16 @@ impl Pair {
             from.has_sent_all() && from.sent_reliable_bytes() == to.received_reliable_bytes()
         };
         is_done(&self.a, &self.z) && is_done(&self.z, &self.a)
+    }
+
+    /// The times of the messages of `a` that may be given up, in the order in which they were sent.
+    pub fn lateness(&self) -> Vec<Lateness> {
+        let (sent, delivered) = (&self.a.sender.limited, &self.z.receiver.limited);
+        let times = |(name, at): &(_, Instant)| Lateness {
+            sent: *at,
+            delivered: delivered.get(name).copied(),
+        };
+        sent.iter().map(times).collect()
     }
 
     /// Both ends gave the association up.

@@ -4,7 +4,7 @@
 //! protocol identifier. Content follows from stream, number and length, so the receiver checks
 //! every byte without being told, and neither end holds more than a message.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -68,6 +68,23 @@ fn content(stream: u16, unordered: bool, number: u32, length: usize) -> &'static
     &PATTERN[start..start + length]
 }
 
+/// The identity of a message.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MessageName {
+    stream: u16,
+    unordered: bool,
+    number: u32,
+}
+
+/// The times of a message that may be given up.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Lateness {
+    /// When the association took it.
+    pub sent: Instant,
+    /// When it was delivered, if it was.
+    pub delivered: Option<Instant>,
+}
+
 /// How an application paces itself: a message at equal distances.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
@@ -102,6 +119,8 @@ pub(crate) struct Sender {
     pub(crate) bytes: u64,
     /// Bytes of messages that may not be given up.
     pub(crate) reliable_bytes: u64,
+    /// When each message that may be given up was sent.
+    pub(crate) limited: Vec<(MessageName, Instant)>,
     pub(crate) first: Option<Instant>,
     /// When the application first called for something to be sent.
     pub(crate) called: Option<Instant>,
@@ -201,6 +220,10 @@ impl Sender {
                 }
                 Err(error) => panic!("send of {length} bytes on {stream:?}: {error:?}"),
             }
+            if limits.has_any() {
+                let name = MessageName { stream: stream.0, unordered, number: *number };
+                self.limited.push((name, now));
+            }
             *number = number.wrapping_add(1);
             source.left -= length as u64;
             self.messages += 1;
@@ -235,6 +258,8 @@ pub(crate) struct Receiver {
     pub(crate) reliable_bytes: u64,
     /// Ordered messages may be missing, because the peer gives some up.
     pub(crate) expects_gaps: bool,
+    /// When each message that may be given up was delivered.
+    pub(crate) limited: BTreeMap<MessageName, Instant>,
     pub(crate) first: Option<Instant>,
     pub(crate) last: Option<Instant>,
     pub(crate) longest_gap: Duration,
@@ -273,7 +298,12 @@ impl Receiver {
         let unordered = message.unordered;
         let parts = std::mem::take(&mut stream.parts);
         let whole = parts.iter().map(Bytes::len).sum::<usize>() + length;
-        self.reliable_bytes += if is_limited { 0 } else { whole as u64 };
+        if is_limited {
+            let name = MessageName { stream: message.stream.0, unordered, number };
+            self.limited.insert(name, now);
+        } else {
+            self.reliable_bytes += whole as u64;
+        }
         let mut rest = content(message.stream.0, unordered, number, whole);
         for piece in parts.iter().chain(message.payload.chunks()) {
             let (start, end) = rest.split_at(piece.len());

@@ -19,6 +19,7 @@ mod hostile;
 mod interleaving;
 mod jitter;
 mod latency;
+mod lifetimes;
 mod mtcp_paper;
 mod nat;
 mod nat_boxes;

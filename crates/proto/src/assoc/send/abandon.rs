@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use manypath_wire::StreamId;
+use smallvec::SmallVec;
 
 use crate::assoc::recover::timeout::TimeoutCause;
 use crate::assoc::send::control::Control;
 use crate::assoc::state::State;
 use crate::assoc::{AssocTimer, Association, Timer};
 use crate::event::Event;
+use crate::path::Path;
 use crate::time::Instant;
 use crate::tx::{Dropped, GivenUp, MessageId};
 use crate::view::PathId;
@@ -31,9 +33,22 @@ struct Told {
     on: PathId,
 }
 
+/// The time that a waiting message must still have: that of delivery on the slowest path on which
+/// it would arrive within half of its lifetime. It may be sent on any of these. On slower ones
+/// alone there is nothing to be early for.
+fn slowest_within(times: &[Duration], lifetime: Duration) -> Duration {
+    let is_quick = |time: &&Duration| **time <= lifetime / 2;
+    times.iter().filter(is_quick).max().copied().unwrap_or_default()
+}
+
 impl Association {
-    /// Looks for expired messages at that time.
-    pub(crate) fn look_for_expired_at(&mut self, at: Instant) {
+    /// Looks for a message that expires at that time, early enough to find it late.
+    pub(crate) fn note_expiry_of(&mut self, at: Instant) {
+        let early = self.delivery_times().into_iter().max().unwrap_or_default();
+        self.look_for_expired_at(at.saturating_sub(early));
+    }
+
+    fn look_for_expired_at(&mut self, at: Instant) {
         if self.abandoning.look_at.is_none_or(|next| at < next) {
             self.abandoning.look_at = Some(at);
             self.timers.set(Timer::Assoc(AssocTimer::Lifetime), at);
@@ -61,17 +76,31 @@ impl Association {
         self.abandoning.look_at = None;
         self.timers.stop(Timer::Assoc(AssocTimer::Lifetime));
         let may_abandon = self.agreed.partial_reliability;
-        let dropped = self.queue.expire(now, !may_abandon);
+        let slowest = self.delivery_times();
+        let dropped =
+            self.queue.expire(now, |lifetime| slowest_within(&slowest, lifetime), !may_abandon);
         self.note_dropped(dropped);
         let expired = self.out.give_up_expired(now);
         self.note_given_up(expired);
         let next = [self.queue.next_expiry(), self.out.next_expiry()].into_iter().flatten().min();
         if let Some(at) = next {
-            self.look_for_expired_at(at.max(now + LOOK_EVERY));
+            let early = slowest.iter().max().copied().unwrap_or_default();
+            self.look_for_expired_at(at.saturating_sub(early).max(now + LOOK_EVERY));
         }
         self.skip_abandoned(now);
         self.tell_if_writable();
         self.continue_shutdown(now);
+    }
+
+    /// How long a packet sent now takes to the peer, by usable path: half of the shortest round
+    /// trip there, and what queues and jitter add to it.
+    fn delivery_times(&self) -> SmallVec<[Duration; 8]> {
+        let usable = self.paths.iter().filter(|p| p.role.usable);
+        let takes = |p: &Path| {
+            let (srtt, shortest) = (p.rto.srtt()?, p.rto.rtt_min()?);
+            Some(srtt.saturating_sub(shortest / 2) + p.rto.variation())
+        };
+        usable.filter_map(takes).collect()
     }
 
     /// Gives up messages less important than one of this priority, if that makes room for it (RFC

@@ -232,6 +232,12 @@ impl Outstanding {
         if self.counts_lost {
             self.settle_lost(tsn);
         }
+        let Some(sent) = self.get_mut(tsn) else { return };
+        if let Some(loss) = sent.loss.take() {
+            // A later report of a duplicate says that it arrived after all.
+            let is_only = sent.transmissions == 1;
+            self.doubts.remember(tsn, loss, is_only);
+        }
         let Some(sent) = self.get(tsn).filter(|s| s.state == TsnState::InFlight) else { return };
         let path = sent.path;
         digest.paths[path.index()].watched_acked |= self.first_in_queue(path) == Some(tsn);

@@ -408,7 +408,8 @@ impl Outstanding {
     ) {
         let Some(sent) = self.get(tsn) else { return };
         if sent.state == TsnState::Abandoned {
-            return; // it was taken for lost, and says nothing any more
+            self.note_arrival(tsn, now, rules, digest);
+            return;
         }
         if let Some(second) = sent.also_on {
             return self.acked_on_either(tsn, second, rules, now, digest);

@@ -48,7 +48,7 @@ pub(crate) struct Doubts {
 impl Doubts {
     /// Remembers a loss until its TSN is reported as a duplicate, or until 1024 others came after
     /// it.
-    pub(super) fn remember(&mut self, tsn: Tsn, loss: Loss, is_only: bool) {
+    pub(crate) fn remember(&mut self, tsn: Tsn, loss: Loss, is_only: bool) {
         if self.in_order.len() >= REMEMBERED_MAX
             && let Some(oldest) = self.in_order.pop_front()
         {

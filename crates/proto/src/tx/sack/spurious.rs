@@ -91,7 +91,7 @@ impl Outstanding {
         }
         let Some(sent) = self.ring.get_mut(tsn) else { return true };
         let (loss, transmissions) = (sent.loss.take(), sent.transmissions);
-        let waits = sent.state == TsnState::Marked;
+        let waits = sent.state != TsnState::InFlight;
         let rack = &mut self.queues[sent.path.index()].rack;
         let is_early = !waits
             && !rack.on_acked(now, sent)

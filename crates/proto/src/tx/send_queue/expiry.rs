@@ -1,6 +1,7 @@
 //! Messages that are given up before anything, or before all, of them was sent.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
 
 use manypath_wire::{Mid, StreamId};
 
@@ -22,8 +23,10 @@ impl Queued {
         self.options.lifetime.map(|lifetime| self.queued_at + lifetime)
     }
 
-    fn has_expired(&self, now: Instant) -> bool {
-        self.expires().is_some_and(|at| at <= now)
+    /// True if the message would be late, were it sent now.
+    fn is_late(&self, now: Instant, takes: impl Fn(Duration) -> Duration) -> bool {
+        let Some(lifetime) = self.options.lifetime else { return false };
+        self.queued_at + lifetime <= now + takes(lifetime)
     }
 }
 
@@ -54,10 +57,19 @@ impl SendQueue {
         (limits != Limits::default()).then_some(limits)
     }
 
-    /// Removes the messages that have expired. `keeps_begun`: those that have begun to leave must
-    /// be sent to their end.
-    pub(crate) fn expire(&mut self, now: Instant, keeps_begun: bool) -> Vec<Dropped> {
-        let is_kept = |m: &Queued, _| !m.has_expired(now) || (keeps_begun && m.mid.is_some());
+    /// Removes the messages that have expired, and those of which nothing was sent and which would
+    /// expire on their way: `takes` says how long that is for a lifetime. `keeps_begun`: messages
+    /// that have begun to leave must be sent to their end.
+    pub(crate) fn expire(
+        &mut self,
+        now: Instant,
+        takes: impl Fn(Duration) -> Duration,
+        keeps_begun: bool,
+    ) -> Vec<Dropped> {
+        let is_kept = |m: &Queued, _| match m.mid {
+            None => !m.is_late(now, &takes),
+            Some(_) => keeps_begun || !m.is_late(now, |_| Duration::ZERO),
+        };
         let dropped = self.retain(is_kept);
         let later = |m: &Queued| m.expires().filter(|at| *at > now);
         self.expires = self.waiting().filter_map(later).min();
