@@ -100,8 +100,6 @@ hidden byte accepts_a = 0;
 hidden byte limit = 0;
 /* The network may fail for longer than the ends wait. */
 hidden byte may_fail = 0;
-/* The gap of §5.2.4 is no excuse. */
-hidden byte is_strict = 0;
 /* Nothing but a shutdown ends the association. */
 hidden byte is_calm = 0;
 /* The number of a mutation. */
@@ -131,6 +129,11 @@ hidden byte mutation = 0;
 #define timers_keep_their_path          19
 #define shutdown_has_no_timer           20
 #define data_reopens                    21
+/* Rules of the RFC that the engine does not follow. */
+#define newer_cookie_has_no_action      22
+#define open_association_changes_peer   23
+#define old_cookie_changes_peer         24
+#define stale_cookie_keeps_tag          25
 
 #define must(cond, property) assert(property || (cond))
 
@@ -160,6 +163,7 @@ byte tag[2];                    /* own verification tag; 0 without an associatio
 byte peer[2];                   /* the peer's */
 byte tie_own[2], tie_peer[2];   /* tie tags in the cookie that is echoed */
 byte tries[2];                  /* timeouts since the peer was heard */
+byte stales[2];                 /* cookies that were too old */
 bit way[2];                     /* the primary path */
 byte data[2];                   /* the message of this end */
 bit got[2];                     /* the peer's message is here */
@@ -175,7 +179,6 @@ byte shut_tag[2];               /* that of the association that was shut down la
 short used[2];                  /* tags of associations */
 bit delivered[2];               /* the message of this end has arrived */
 bit asked[2];                   /* SHUTDOWN was called */
-bit gap_is_met;
 byte open_tag[2];               /* the tags on which both ends agreed last */
 bit graceful[2];                /* the last association was shut down */
 
@@ -274,7 +277,7 @@ inline close(is_graceful) {
     fi;
     graceful[me] = is_graceful;
     if :: tag[me] > newest_tag[me] -> newest_tag[me] = tag[me] :: else fi;
-    state[me] = CLOSED; tag[me] = 0; peer[me] = 0; tries[me] = 0; way[me] = 0;
+    state[me] = CLOSED; tag[me] = 0; peer[me] = 0; tries[me] = 0; stales[me] = 0; way[me] = 0;
     tie_own[me] = 0; tie_peer[me] = 0;
     data[me] = NONE; got[me] = 0; rx[me] = 0; delivered[me] = 0
 }
@@ -282,7 +285,7 @@ inline close(is_graceful) {
 inline send_data() { put(way[me], DATA, peer[me], 0, tag[me], 0, 0, 0) }
 
 inline establish() {
-    state[me] = ESTABLISHED; tries[me] = 0; tie_own[me] = 0; tie_peer[me] = 0;
+    state[me] = ESTABLISHED; tries[me] = 0; stales[me] = 0; tie_own[me] = 0; tie_peer[me] = 0;
     data[me] = NONE; got[me] = 0; rx[me] = peer[me]; delivered[me] = 0; asked[me] = 0
 }
 
@@ -324,6 +327,11 @@ inline go_on() {
     :: else
     fi
 }
+
+/* The peer has restarted since it made the cookie, so it drops the cookie silently (§5.1.5). */
+#define cookie_is_lost  (state[me] == COOKIE_ECHOED && peer[me] < first_tag[other])
+
+#define may_give_up (may_fail || cookie_is_lost)
 
 /* ---- Arrivals ---- */
 
@@ -373,17 +381,20 @@ inline on_init_ack() {
     fi
 }
 
-/* A cookie of no action is dropped silently. The peer may wait for its COOKIE ACK in vain: this end
- * made the cookie before it took an older one, of an association that the peer has lost. This is a
- * gap of §5.2.4, which "cookie-without-action" of cases.py shows. Elsewhere it is an excuse from
- * then on. */
-inline note_gap() {
-    if
-    :: !is_strict && state[other] == COOKIE_ECHOED && peer[other] == o && tag[other] == p ->
-        gap_is_met = true
-    :: else
-    fi
-}
+/* The peer has begun again since it sent the INIT of the cookie that opened the association: this
+ * cookie is newer. By §5.2.4 it has no action, unless it has tie tags. */
+#define is_newer        (is_open(me) && o > tag[me] && !mutated(newer_cookie_has_no_action))
+
+/* The cookie has the tie tags of the association, and another peer's tag. */
+#define is_tied         (p != peer[me] && t_o == tag[me] && t_p == peer[me])
+
+/* A cookie with our tag may change the peer's: nothing has opened the association, and no INIT ACK
+ * has told the peer's tag since the cookie was made. By §5.2.4, action B, it always does. */
+#define may_change_peer (state[me] == COOKIE_WAIT || \
+                         (state[me] == COOKIE_ECHOED && !mutated(collision_keeps_peer_tag) && \
+                          (t_p == peer[me] || mutated(old_cookie_changes_peer))) || \
+                         (is_open(me) && (mutated(open_association_changes_peer) || \
+                                          mutated(restart_keeps_tag))))
 
 /* §5.1.5, §5.2.4. */
 inline on_cookie_echo() {
@@ -415,26 +426,22 @@ inline on_cookie_echo() {
         :: state[me] != CLOSED && o == tag[me] && p == peer[me] ->
             if :: state[me] == COOKIE_ECHOED -> establish() :: else fi;
             answer(COOKIE_ACK)
-        /* Action B. */
-        :: state[me] != CLOSED && o == tag[me] && p != peer[me] ->
-            if :: mutated(collision_keeps_peer_tag) && peer[me] -> skip :: else -> peer[me] = p fi;
+        /* Action B. A peer that waits with the tag of the cookie asks for a new one. */
+        :: state[me] != CLOSED && o == tag[me] && p != peer[me] && may_change_peer ->
+            peer[me] = p;
             if :: !is_open(me) -> way[me] = on; establish() :: else fi;
             answer(COOKIE_ACK)
-        /* Action C. */
-        :: state[me] != CLOSED && o != tag[me] && p == peer[me] ->
+        :: state[me] != CLOSED && o == tag[me] && p != peer[me] && !may_change_peer ->
+            put(on, STALE_COOKIE, p, 0, 0, 0, 0, 0)
+        /* Actions A and C. */
+        :: state[me] != CLOSED && o != tag[me] ->
             if
-            :: mutated(late_cookie_counts) -> begin_by_cookie(); answer(COOKIE_ACK)
-            :: else -> note_gap()
-            fi
-        /* Action A. */
-        :: state[me] != CLOSED && o != tag[me] && p != peer[me] ->
-            if
-            :: t_o == tag[me] && t_p == peer[me] && state[me] == SHUTDOWN_ACK_SENT ->
-                answer(SHUTDOWN_ACK)
-            :: (t_o == tag[me] && t_p == peer[me] && state[me] != SHUTDOWN_ACK_SENT) ||
-                    mutated(restart_needs_no_tie_tags) ->
+            :: (is_tied || is_newer) && state[me] == SHUTDOWN_ACK_SENT -> answer(SHUTDOWN_ACK)
+            :: ((is_tied || is_newer) && state[me] != SHUTDOWN_ACK_SENT) ||
+                    mutated(restart_needs_no_tie_tags) ||
+                    (mutated(late_cookie_counts) && p == peer[me]) ->
                 begin_by_cookie(); answer(COOKIE_ACK)
-            :: else -> note_gap()
+            :: else
             fi
         fi
     fi
@@ -449,9 +456,20 @@ inline on_cookie_ack() {
 inline on_stale_cookie() {
     if
     :: state[me] == COOKIE_ECHOED && is_mine && !mutated(stale_cookie_is_ignored) ->
-        state[me] = COOKIE_WAIT; tries[me] = 0;
-        peer[me] = 0; tie_own[me] = 0; tie_peer[me] = 0; way[me] = on;
-        send_init()
+        stales[me]++;
+        if
+        :: stales[me] > limit ->
+            must(may_give_up, handshake_completes);
+            close(false)
+        :: else ->
+            state[me] = COOKIE_WAIT; tries[me] = 0;
+            peer[me] = 0; tie_own[me] = 0; tie_peer[me] = 0; way[me] = on;
+            if
+            :: mutated(stale_cookie_keeps_tag) -> skip
+            :: else -> draw_tag(); note_used(fresh); tag[me] = fresh
+            fi;
+            send_init()
+        fi
     :: else
     fi
 }
@@ -577,11 +595,6 @@ inline receive() {
 }
 
 /* ---- Timers ---- */
-
-/* The peer has restarted since it made the cookie, so it drops the cookie silently (§5.1.5). */
-#define cookie_is_lost  (state[me] == COOKIE_ECHOED && peer[me] < first_tag[other])
-
-#define may_give_up (may_fail || cookie_is_lost || gap_is_met)
 
 /* T1-init, T1-cookie, T2-shutdown, T3-rtx: again on the other path, or over. */
 inline expire() {
@@ -779,7 +792,6 @@ init {
             accepts_a = bound("ACCEPTS_A", 0);
             limit = bound("LIMIT", 4);
             may_fail = bound("MAY_FAIL", 0);
-            is_strict = bound("STRICT", 0);
             mutation = bound("MUTATION", 0);
             handshake_completes = is_left_out("handshake_completes");
             ends_agree = is_left_out("ends_agree");

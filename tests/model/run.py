@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Checks the model of handshake, restart and shutdown, and compares the engine's transitions with it.
 
-    tests/model/run.py                                        # the model, its gaps and its mutations
+    tests/model/run.py                                        # the model and its mutations
     tests/model/run.py --seen FILE                            # also the transitions of random runs
-    tests/model/run.py --only shutdown restart_keeps_tag      # these scenarios, gaps and mutations
+    tests/model/run.py --only shutdown restart_keeps_tag      # these scenarios and mutations
     tests/model/run.py --update                               # writes transitions.csv anew
-    tests/model/run.py --story old-cookie-in-collision        # the run that violates a property, event by event
+    tests/model/run.py --story open_association_changes_peer  # the run that violates a property, event by event
 
 FILE is what the example random_ops writes with --transitions.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 import conformance
-from cases import GAPS, LIVELOCK, MUTATIONS, SCENARIOS
+from cases import LIVELOCK, MUTATIONS, SCENARIOS
 from failure import Failed, expect
 from requirements import add_require, skip
 
@@ -93,14 +93,13 @@ def number_of(mutation):
 
 
 def bounds_of(name):
-    """The bounds of a scenario, gap or mutation, and True if cycles are sought."""
+    """The bounds of a scenario or mutation, and True if cycles are sought."""
     if name in SCENARIOS:
         return SCENARIOS[name].bounds, SCENARIOS[name].seeks_cycles
-    failing = GAPS.get(name) or MUTATIONS[name]
+    failing = MUTATIONS[name]
     base = SCENARIOS[failing.scenario]
-    only = {"ONLY": failing.violated}
-    mutation = {"MUTATION": number_of(name)} if name in MUTATIONS else {}
-    return {**base.bounds, **failing.bounds, **only, **mutation}, base.seeks_cycles
+    mutation = {"ONLY": failing.violated, "MUTATION": number_of(name)}
+    return {**base.bounds, **mutation}, base.seeks_cycles
 
 
 def judge(name, verifiers):
@@ -113,7 +112,7 @@ def judge(name, verifiers):
     except Failed as failed:
         return f"{name}: {failed}", True, set()
     seconds = time.monotonic() - began
-    failing = GAPS.get(name) or MUTATIONS.get(name)
+    failing = MUTATIONS.get(name)
     if failing is None:
         line = f"{name}: {verdict.failure or 'holds'}; {verdict.states:,} states, {seconds:.1f} s"
         return line, verdict.failure is not None, verdict.transitions
@@ -138,7 +137,7 @@ def tell_story(name):
 
 
 def check_model(names, table, is_update):
-    """Runs these scenarios, gaps and mutations; True if all is as it must be."""
+    """Runs these scenarios and mutations; True if all is as it must be."""
     failures, reached = 0, set()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -164,8 +163,8 @@ def check_model(names, table, is_update):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_require(parser)
-    known = [*SCENARIOS, *GAPS, *MUTATIONS]
-    parser.add_argument("--only", nargs="+", choices=known, metavar="NAME", help="these scenarios, gaps and mutations")
+    known = [*SCENARIOS, *MUTATIONS]
+    parser.add_argument("--only", nargs="+", choices=known, metavar="NAME", help="these scenarios and mutations")
     parser.add_argument("--seen", type=Path, action="append", default=[], help="transitions of random runs")
     parser.add_argument("--seen-only", action="store_true", help="compares transitions, and does not check the model")
     parser.add_argument("--update", action="store_true", help="writes transitions.csv anew")

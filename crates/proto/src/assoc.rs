@@ -113,6 +113,8 @@ pub struct Association {
     buffers: Buffers,
     // Whole association.
     begun: Instant,
+    /// When the cookie was made that opened the association, if a COOKIE ECHO of the peer did.
+    opened_by: Option<Instant>,
     /// When the attempt to open it ends, if the application has set a limit.
     open_until: Option<Instant>,
     error_count: u32,
@@ -159,6 +161,7 @@ impl Association {
             rx: Receiving::new(&config),
             buffers: Buffers::new(&config),
             begun: Instant::ZERO,
+            opened_by: None,
             open_until: None,
             error_count: 0,
             unheeded: 0,
@@ -392,8 +395,19 @@ impl Association {
         self.events.pop()
     }
 
-    /// The peer's verified addresses; before the association is open, the addresses that the
-    /// application gave.
+    /// True if the association wants another verification tag, and has not got it yet.
+    pub(crate) fn take_tag_wanted(&mut self) -> bool {
+        self.events.take_tag_wanted()
+    }
+
+    /// Sets the verification tag of an association that begins its handshake again. Returns the old
+    /// one.
+    pub(crate) fn set_local_tag(&mut self, tag: u32) -> u32 {
+        std::mem::replace(&mut self.ends.id.local_tag, tag)
+    }
+
+    /// The peer's verified addresses; before the association is open, the remote addresses of all
+    /// paths.
     pub(crate) fn known_remotes(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         let opening = !self.state.is_open();
         let known =

@@ -458,7 +458,7 @@ impl Endpoint {
         index
     }
 
-    /// Moves an association's events to the endpoint's, and keeps the table of peers up to date.
+    /// Moves an association's events to the endpoint's, and keeps the tables up to date.
     #[inline]
     fn collect(&mut self, index: u32) {
         // Closing is an event too.
@@ -482,6 +482,7 @@ impl Endpoint {
             );
             self.events.push_back((id, event));
         }
+        let wants_tag = assoc.take_tag_wanted();
         if let Some(reason) = assoc.closed() {
             let is_shutdown = *reason == AssocClosed::Shutdown;
             self.note_over(index, is_shutdown);
@@ -491,6 +492,10 @@ impl Endpoint {
         }
         if is_accepted {
             self.end_earlier_attempts(index);
+        }
+        if wants_tag {
+            let tag = self.unused_tag();
+            self.assocs.set_tag(index, tag);
         }
     }
 

@@ -12,6 +12,8 @@ pub(super) struct Events {
     readable_told: bool,
     /// The application was told that the send buffer is full, and waits for room.
     writable_wanted: bool,
+    /// The endpoint is to give the association another verification tag.
+    tag_wanted: bool,
 }
 
 impl Events {
@@ -23,8 +25,19 @@ impl Events {
         self.queue.pop_front()
     }
 
+    /// True if there is nothing to tell the application or the endpoint.
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+        self.queue.is_empty() && !self.tag_wanted
+    }
+
+    /// Asks the endpoint, which knows all tags in use, for another verification tag.
+    pub(super) fn want_tag(&mut self) {
+        self.tag_wanted = true;
+    }
+
+    /// True if the association wants another tag, and has not got it yet.
+    pub(super) fn take_tag_wanted(&mut self) -> bool {
+        std::mem::take(&mut self.tag_wanted)
     }
 
     /// Tells the application that something can be read, once until all is read.

@@ -234,7 +234,9 @@ impl Endpoint {
             return self.refuse_stale(now, from, &packet, &cookie, micros);
         }
         let opened = match existing {
-            Some(index) => self.cookie_for_existing(now, index, &cookie, from).then_some(index),
+            Some(index) => {
+                self.cookie_for_existing(now, index, &cookie, from, &packet).then_some(index)
+            }
             None => self.associate_by_cookie(now, from, &packet, &cookie),
         };
         if let Some(index) = opened {
@@ -250,6 +252,10 @@ impl Endpoint {
         packet: &Packet,
         cookie: &Cookie,
     ) -> Option<u32> {
+        let lives = self.assocs.by_tag(cookie.local_tag).is_some(); // at another address by now
+        if lives {
+            return None;
+        }
         if self.past.is_cookie_used(cookie.local_tag) {
             self.refuse_used_cookie(now, from, cookie, packet);
             return None;
@@ -345,9 +351,8 @@ impl Endpoint {
         cookie: &Cookie,
         packet: &Packet,
     ) {
-        let lives = self.assocs.by_tag(cookie.local_tag).is_some(); // at another address by now
         let ends = TagAndPort { local_tag: cookie.local_tag, peer_port: cookie.peer_port };
-        if !lives && !self.past.was_shut_down(ends) {
+        if !self.past.was_shut_down(ends) {
             self.reply(now, Answer::Abort, from, packet, cookie.peer_tag, |p| {
                 p.push_abort(false, &[])
             });
@@ -405,6 +410,7 @@ impl Endpoint {
         index: u32,
         cookie: &Cookie,
         from: AddressPair,
+        packet: &Packet,
     ) -> bool {
         let Some(assoc) = self.assocs.get_mut(index) else { return false };
         let action = assoc.classify_cookie(cookie);
@@ -419,6 +425,12 @@ impl Endpoint {
         self.dirty.add(index);
         match action {
             CookieAction::Discard => return false,
+            CookieAction::Outdated => {
+                self.refuse_stale(now, from, packet, cookie, 0);
+                return false;
+            }
+            // Its association is over.
+            CookieAction::Restart if self.past.is_cookie_used(cookie.local_tag) => return false,
             CookieAction::Restart if assoc.refuse_cookie_while_shutting_down() => return false,
             CookieAction::Restart => {
                 let mut new = self.associate(now, cookie, from);

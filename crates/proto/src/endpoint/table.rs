@@ -76,6 +76,17 @@ impl AssocTable {
         slot.registered = true;
     }
 
+    /// Gives an association another tag.
+    pub(super) fn set_tag(&mut self, index: u32, tag: u32) {
+        let slot = &mut self.slots[index as usize];
+        let Some(assoc) = slot.assoc.as_mut() else { return };
+        let old = assoc.set_local_tag(tag);
+        if slot.registered {
+            self.by_tag.remove(&old);
+            self.by_tag.insert(tag, index);
+        }
+    }
+
     /// Takes an association out of its slot, for the association that replaces it.
     pub(super) fn take(&mut self, index: u32) -> Option<Box<Association>> {
         self.unregister(index);

@@ -380,6 +380,41 @@ fn a_stale_cookie_is_replaced_by_a_new_init_a_limited_number_of_times() {
     assert_eq!(t.events().pop(), Some(Event::Closed(AssocClosed::HandshakeTimedOut)), "§5.2.6");
 }
 
+/// COOKIE ACK does not say which cookie it confirms, and two copies of a COOKIE ECHO draw two
+/// errors.
+#[test]
+fn answers_to_a_cookie_count_for_no_later_one() {
+    let mut t = Setup::client().start();
+    t.connect();
+    t.expect_init();
+    let first = t.view();
+    t.peer(init_ack());
+    t.expect("COOKIE ECHO");
+    t.peer(error(ErrorCause::StaleCookie(5)));
+    let again = t.expect_init();
+    assert_ne!(again.initiate_tag, first.0, "another attempt has another tag");
+    let second = t.view();
+    t.peer(init_ack().tag(71));
+    t.expect("COOKIE ECHO");
+    t.set_view(first);
+    t.peer(error(ErrorCause::StaleCookie(5))); // the answer to a copy of the first cookie
+    t.peer(cookie_ack());
+    t.expect_nothing();
+    assert!(!t.assoc().is_established());
+    t.set_view(second);
+    t.peer(cookie_ack());
+    assert!(t.assoc().is_established());
+    t.send(1);
+    t.expect("DATA 1");
+    assert_eq!(t.last().packet.header.verification_tag, 71);
+    t.peer([data(1), sack(1)]);
+    t.expect("SACK 1");
+    t.with(|a, now| a.abort(now, b""));
+    t.expect("ABORT 12");
+    t.peer(data(2));
+    t.expect("ABORT T"); // the endpoint has forgotten the second tag, too
+}
+
 #[test]
 fn a_stale_cookie_error_means_nothing_to_an_established_association() {
     let mut t = Setup::client().established();

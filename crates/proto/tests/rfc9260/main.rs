@@ -8,6 +8,7 @@ mod candidates;
 mod collision;
 mod common;
 mod congestion;
+mod cookies;
 mod direct;
 mod handshake;
 mod interleaving;

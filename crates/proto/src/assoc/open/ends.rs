@@ -60,7 +60,7 @@ pub(crate) struct Ends {
 
 impl Ends {
     pub(crate) fn new(id: Identity, local_addresses: Vec<SocketAddr>, rng: &mut Rng) -> Ends {
-        let tie_tags = (rng.next_u32() | 1, rng.next_u32());
+        let tie_tags = new_tie_tags(rng);
         Ends { id, tie_tags, local_addresses, avoided: BTreeSet::new(), peer_addresses: Vec::new() }
     }
 
@@ -123,21 +123,36 @@ impl Ends {
         Cookie { local_tag: self.id.local_tag, local_tsn: self.id.initial_tsn, ..fresh }
     }
 
-    /// The cookie for an INIT of a peer that may have restarted (RFC 9260 §5.2.2).
-    pub(super) fn cookie_while_open(&self, fresh: Cookie) -> Cookie {
-        Cookie { tie_local: self.tie_tags.0, tie_peer: self.tie_tags.1, ..fresh }
+    /// The cookie with the tie tags: that for an INIT of a peer that may have restarted (RFC 9260
+    /// §5.2.2), or that for an INIT in COOKIE-ECHOED (§5.2.1).
+    pub(super) fn tied(&self, cookie: Cookie) -> Cookie {
+        Cookie { tie_local: self.tie_tags.0, tie_peer: self.tie_tags.1, ..cookie }
     }
 
-    /// The case of RFC 9260 §5.2.4 that a valid cookie is.
-    pub(crate) fn classify(&self, cookie: &Cookie) -> CookieAction {
+    /// True if the cookie was made with the tie tags of this association.
+    pub(super) fn ties(&self, cookie: &Cookie) -> bool {
+        (cookie.tie_local, cookie.tie_peer) == self.tie_tags
+    }
+
+    /// Draws other tie tags, so that no cookie made before has them.
+    pub(super) fn renew_tie_tags(&mut self, rng: &mut Rng) {
+        self.tie_tags = new_tie_tags(rng);
+    }
+
+    /// The row of RFC 9260 §5.2.4, Table 12, that a valid cookie is in.
+    pub(super) fn classify(&self, cookie: &Cookie) -> CookieAction {
         let local = cookie.local_tag == self.id.local_tag;
         let peer = cookie.peer_tag == self.id.peer_tag;
-        let ties = (cookie.tie_local, cookie.tie_peer) == self.tie_tags;
         match (local, peer) {
             (true, true) => CookieAction::Duplicate,
             (true, false) => CookieAction::Collision,
-            (false, false) if ties && cookie.tie_local != 0 => CookieAction::Restart,
+            (false, false) if self.ties(cookie) => CookieAction::Restart,
             _ => CookieAction::Discard,
         }
     }
+}
+
+/// Random tie tags. 0 stands for none (RFC 9260 §5.2.2).
+fn new_tie_tags(rng: &mut Rng) -> (u32, u32) {
+    (rng.next_u32() | 1, rng.next_u32())
 }

@@ -31,7 +31,10 @@ pub(crate) enum CookieAction {
     Restart,
     /// B: both sides opened at once.
     Collision,
-    /// C: a late cookie of an attempt that was given up.
+    /// B, but the peer's tag in the cookie may be older than the one in use. A peer that still
+    /// waits with that tag asks for a new cookie.
+    Outdated,
+    /// C, and the cases without an action: a late cookie of an attempt that was given up.
     Discard,
     /// D: a duplicate, or our COOKIE ACK was lost.
     Duplicate,
@@ -94,6 +97,7 @@ impl Association {
         let config = config_with(config, keys.is_some());
         let mut a = Association::new(config, id, local_addresses, rng);
         a.begun = cookie.created;
+        a.opened_by = Some(cookie.created);
         a.buffers.note_handshake(now.saturating_since(cookie.created));
         if let (Some(keys), Some(both)) = (keys, &cookie.key_management) {
             a.protect(keys, Some(both.own.clone()));
@@ -348,6 +352,10 @@ impl Association {
 
     /// Sends INIT again, because our cookie was too old (RFC 9260 §5.2.6). The attempts are limited
     /// like those of an unanswered INIT.
+    ///
+    /// The new INIT has a new tag. COOKIE ACK does not say which cookie it confirms, and copies of
+    /// the last COOKIE ECHO may draw further errors. Both carry our tag, so answers to the last
+    /// cookie cannot be taken for answers to the next one.
     pub(crate) fn on_stale_cookie(&mut self, now: Instant) {
         let State::CookieEchoed { opening, .. } = self.state else { return };
         self.rx.receiver = None;
@@ -359,6 +367,9 @@ impl Association {
         if stale_cookies > self.config.max_init_retransmits {
             self.close(AssocClosed::HandshakeTimedOut);
         } else {
+            self.events.want_tag();
+            // Cookies for crossing INITs have the old tag, and must not pass for a restart.
+            self.ends.renew_tie_tags(&mut self.rng);
             self.send_init(now);
         }
     }
@@ -370,6 +381,9 @@ impl Association {
             State::CookieWait(_) | State::CookieEchoed { .. } => {
                 let own = self.key_management().cloned();
                 let mut cookie = self.ends.cookie_while_opening(fresh);
+                if matches!(self.state, State::CookieEchoed { .. }) {
+                    cookie = self.ends.tied(cookie);
+                }
                 if let (Some(both), Some(own)) = (&mut cookie.key_management, own) {
                     both.own = own;
                 }
@@ -380,7 +394,7 @@ impl Association {
                 self.control.push_back(Control::ShutdownAck { on: self.control_path() });
                 None
             }
-            _ => Some(self.ends.cookie_while_open(fresh)),
+            _ => Some(self.ends.tied(fresh)),
         }
     }
 
@@ -394,9 +408,54 @@ impl Association {
         all.filter(|&ip| !self.knows(ip)).collect()
     }
 
-    /// The case of RFC 9260 §5.2.4 that a valid cookie is.
+    /// The action on a valid cookie (RFC 9260 §5.2.4).
     pub(crate) fn classify_cookie(&self, cookie: &Cookie) -> CookieAction {
-        self.ends.classify(cookie)
+        match self.ends.classify(cookie) {
+            CookieAction::Collision if !self.is_at(cookie.remote) => CookieAction::Discard,
+            CookieAction::Collision if !self.may_change_peer(cookie) => CookieAction::Outdated,
+            CookieAction::Discard if self.is_succeeded_by_cookie(cookie) => CookieAction::Restart,
+            action => action,
+        }
+    }
+
+    /// True if the peer is known to have this transport address.
+    fn is_at(&self, remote: SocketAddr) -> bool {
+        self.known_remotes().any(|known| known == remote)
+    }
+
+    /// True if the peer's tag in a cookie with our tag is newer than the one that we know.
+    ///
+    /// A peer that answers our INIT and then sends its own INIT may have two tags. Our answer to
+    /// that INIT has our tie tags, because the peer's answer was here before (RFC 9260 §5.2.1). A
+    /// cookie without them may be of a peer that has restarted since. An association that is open
+    /// keeps its tags (§5.3.1): it may have delivered data under them, and a peer that begins again
+    /// is one that restarted (§5.2.2).
+    ///
+    /// Deviation: by §5.2.4, action B, each cookie with our tag changes the peer's, also in
+    /// ESTABLISHED.
+    fn may_change_peer(&self, cookie: &Cookie) -> bool {
+        match self.state {
+            State::CookieWait(_) => true,
+            State::CookieEchoed { .. } => self.ends.ties(cookie),
+            _ => false,
+        }
+    }
+
+    /// True if the peer restarted before its first COOKIE ECHO arrived, so that this cookie, of its
+    /// second INIT, has no tie tags of this association. Otherwise the peer would repeat it until
+    /// it gives up.
+    ///
+    /// The cookie is newer than the one that opened the association, and came back from an address
+    /// at which the peer is verified. That proves as much as tie tags do: this INIT was the later
+    /// one of a host with that address. It may add no addresses either (RFC 9260 §5.2.2).
+    ///
+    /// Deviation: by §5.2.4 such a cookie has no action.
+    fn is_succeeded_by_cookie(&self, cookie: &Cookie) -> bool {
+        self.state.is_open()
+            && cookie.local_tag != self.ends.id.local_tag
+            && self.opened_by.is_some_and(|opened_by| cookie.created > opened_by)
+            && self.is_at(cookie.remote)
+            && self.new_addresses(cookie.remote.ip(), &cookie.addresses).is_empty()
     }
 
     /// Acts on a valid cookie for this association; for `Restart` the endpoint has already replaced
@@ -409,20 +468,17 @@ impl Association {
         from: AddressPair,
     ) {
         match action {
-            CookieAction::Restart | CookieAction::Discard => return,
+            CookieAction::Restart | CookieAction::Outdated | CookieAction::Discard => return,
             CookieAction::Collision => {
                 self.ends.id.peer_tag = cookie.peer_tag;
-                if !self.state.is_open() {
-                    self.set_initial_rwnd(cookie.peer_rwnd);
-                }
+                self.set_initial_rwnd(cookie.peer_rwnd);
                 self.agreed.streams_out = cookie.streams_out;
-                if !self.state.is_open() {
-                    self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
-                }
+                self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
             }
             CookieAction::Duplicate => {}
         }
         if !self.state.is_open() {
+            self.opened_by = Some(cookie.created);
             let offer = cookie.key_management.as_ref().map(|both| &both.peers);
             if !self.has_begun_with(offer) && !self.begin_key_management(offer) {
                 return;
