@@ -69,6 +69,7 @@ impl Endpoint {
         if existing.is_none() && self.assocs.registered() >= self.config.max_associations {
             return Err(ErrorCause::OutOfResource);
         }
+        let Some(to) = self.init_ack_goes_to(existing, from, &peer) else { return Ok(()) };
         let key_management = self.offers(existing, peer.key_management.as_ref())?;
         // Checked before any work on the answer.
         let len = packet.bytes().len();
@@ -76,7 +77,7 @@ impl Endpoint {
         if is_limited && len < PADDED {
             return Ok(());
         }
-        let mut cookie = self.fresh_cookie(now, from, packet, &peer, key_management);
+        let mut cookie = self.fresh_cookie(now, to, packet, &peer, key_management);
         let mut receive_buffer = self.incoming_window();
         if let Some(index) = existing {
             let Some(assoc) = self.assocs.get_mut(index) else { return Ok(()) };
@@ -94,9 +95,22 @@ impl Endpoint {
         let answer = init_ack(config, local, &cookie, sealed, unrecognized, receive_buffer, budget);
         // The cookie alone may be too long, even without the list of addresses.
         if !is_limited || answer.params.as_bytes().len() <= budget {
-            self.push_reply(from, packet, peer.tag, |p| p.push_init_ack(&answer));
+            self.push_reply(to, packet, peer.tag, |p| p.push_init_ack(&answer));
         }
         Ok(())
+    }
+
+    /// Where INIT ACK goes; `None` for nowhere.
+    fn init_ack_goes_to(
+        &self,
+        existing: Option<u32>,
+        from: AddressPair,
+        peer: &PeerInit,
+    ) -> Option<AddressPair> {
+        match existing.and_then(|index| self.assocs.get(index)) {
+            Some(assoc) => assoc.init_ack_goes_to(from, &peer.addresses),
+            None => Some(from),
+        }
     }
 
     /// The association that an INIT belongs to: one with any of the peer's addresses (RFC 9260
@@ -109,11 +123,11 @@ impl Endpoint {
             .filter(|&index| !self.opens_beside(index))
     }
 
-    /// The cookie of an association that does not exist yet.
+    /// The cookie of an association that does not exist yet, for INIT ACK to this address.
     fn fresh_cookie(
         &mut self,
         now: Instant,
-        from: AddressPair,
+        to: AddressPair,
         packet: &Packet,
         peer: &PeerInit,
         key_management: Option<Offers>,
@@ -139,8 +153,8 @@ impl Endpoint {
             tie_peer: 0,
             local_port: packet.header.destination_port,
             peer_port: packet.header.source_port,
-            local: from.local,
-            remote: from.remote,
+            local: to.local,
+            remote: to.remote,
             addresses: peer.addresses.clone(),
             key_management,
         }

@@ -113,6 +113,47 @@ fn attacker(t: &Script) -> (SocketAddr, SocketAddr) {
     (t.pairs[0].0, ([10, 6, 6, 6], PORT).into())
 }
 
+#[test]
+fn nobody_but_the_peer_learns_the_tag_of_an_association_that_is_being_opened() {
+    let mut t = Setup::client().paths(2).start();
+    t.connect();
+    let ours = t.expect_init();
+    let (claimed, attacker) = (t.pairs[0].1, attacker(&t));
+    let claim = |ip| init().tag(666).param(Parameter::from(ip));
+    t.peer_from(attacker, claim(claimed.ip()));
+    // §5.2.1: INIT ACK goes to an address that the application gave and that INIT reports.
+    assert_eq!(t.next_sent().as_deref(), Some("P1 INIT ACK"));
+    assert_eq!((t.last().remote, last_tag(&t)), (claimed, ours.initiate_tag));
+    t.expect_nothing();
+    // The peer's own INIT is answered where it came from, on each of its addresses.
+    t.peer_on(2, init());
+    t.expect("P2 INIT ACK");
+    assert_eq!(last_tag(&t), ours.initiate_tag);
+    // Addresses that only the peer lists are no excuse once the handshake has begun.
+    t.peer(init_ack());
+    t.expect("P1 COOKIE ECHO");
+    t.peer_from(attacker, claim(claimed.ip()));
+    assert_eq!(t.all_sent(), ["P? ABORT 11"]);
+}
+
+/// The initiate tag of the INIT ACK that was expected last.
+fn last_tag(t: &Script) -> u32 {
+    let Some(Chunk::InitAck(answer)) = t.last_chunks().pop() else { panic!("an INIT ACK") };
+    answer.initiate_tag
+}
+
+#[test]
+fn the_tag_of_an_association_goes_to_its_candidates_too() {
+    let pair = |last| (([10, 0, 0, 1], PORT).into(), ([10, 0, 0, last], PORT).into());
+    let mut t = Setup::client().candidates(&[pair(9)]).start();
+    t.connect();
+    let ours = t.expect_init();
+    t.peer_from(pair(9), init().param(listed([10, 0, 0, 2])));
+    let answer = t.next_sent().expect("the application gave this address");
+    assert!(answer.ends_with("INIT ACK"), "{answer}");
+    assert_eq!((t.last().remote, last_tag(&t)), (pair(9).1, ours.initiate_tag));
+}
+
 /// The cookie that an attacker gets for his own INIT from his own address, in which he lists the
 /// peer's address too.
 fn cookie_of_attacker(t: &mut Script) -> Answered {

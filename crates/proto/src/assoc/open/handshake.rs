@@ -374,6 +374,28 @@ impl Association {
         }
     }
 
+    /// Where the answer to an INIT from these addresses goes: back to them. In COOKIE-WAIT it goes
+    /// only to an address that the application gave (RFC 9260 §5.2.1), since it has our tag. A host
+    /// that claims to be the peer could otherwise learn the tag, and send in the peer's name. The
+    /// answer then goes to an address of both, or nowhere.
+    pub(crate) fn init_ack_goes_to(
+        &self,
+        from: AddressPair,
+        listed: &[IpAddr],
+    ) -> Option<AddressPair> {
+        let given = || self.paths.iter().filter(|p| p.origin.is_named());
+        let is_given = given().any(|p| p.remote == from.remote);
+        if !matches!(self.state, State::CookieWait(_))
+            || is_given
+            || self.candidates.is_waiting_for(from.remote)
+        {
+            return Some(from);
+        }
+        let is_reported =
+            |p: &&Path| listed.contains(&p.remote.ip()) && p.remote.port() == from.remote.port();
+        given().find(is_reported).map(|p| AddressPair { local: p.local, remote: p.remote })
+    }
+
     /// The cookie for an INIT that arrives for this existing association (RFC 9260 §5.2.1, §5.2.2).
     /// `None`: no INIT ACK is sent.
     pub(crate) fn cookie_for_existing(&mut self, fresh: Cookie) -> Option<Cookie> {

@@ -92,6 +92,11 @@ impl Candidates {
         self.waiting.iter().any(|pair| (pair.local, pair.remote) == (local, remote))
     }
 
+    /// True if a candidate has this remote address.
+    pub(crate) fn is_waiting_for(&self, remote: SocketAddr) -> bool {
+        self.waiting.iter().any(|pair| pair.remote == remote)
+    }
+
     /// Removes a candidate, because the application makes a path of this pair.
     pub(crate) fn take(&mut self, local: SocketAddr, remote: SocketAddr) {
         self.waiting.retain(|pair| (pair.local, pair.remote) != (local, remote));
