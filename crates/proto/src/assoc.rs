@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use manypath_wire::StreamId;
+use manypath_wire::{StreamId, Tsn};
 
 pub(crate) use buffers::Reserve;
 pub(crate) use open::agreed::Extensions;
@@ -108,6 +108,8 @@ pub struct Association {
     false_acks: FalseAcks,
     redundancy: Redundancy,
     abandoning: Abandoning,
+    /// The latest chunk that asked for a SACK because data waited for it.
+    sack_asked: Option<Tsn>,
     // Receiving.
     rx: Receiving,
     buffers: Buffers,
@@ -158,6 +160,7 @@ impl Association {
             false_acks: FalseAcks::default(),
             redundancy: Redundancy::default(),
             abandoning: Abandoning::default(),
+            sack_asked: None,
             rx: Receiving::new(&config),
             buffers: Buffers::new(&config),
             begun: Instant::ZERO,

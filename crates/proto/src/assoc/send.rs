@@ -5,6 +5,7 @@ pub(super) mod choice;
 pub(super) mod control;
 pub(super) mod data;
 pub(super) mod flights;
+mod immediate;
 pub(super) mod outgoing;
 pub(super) mod output;
 pub(super) mod peer_window;

@@ -229,6 +229,11 @@ values! {
     /// Data packets per SACK.
     sack_every: u32, "packets", 1..=64, "RFC 9260 §6.2",
         default: 2;
+    /// Asks the peer for a SACK without delay (I bit) where data waits for it: with the chunk that
+    /// fills the windows, once in a round trip, with probes of a closed window, and with
+    /// retransmissions while nothing else is in flight. Costs the peer a SACK each time.
+    immediate_sacks: bool, "switch", Any, "RFC 9260 §6.1, RFC 7053 §4",
+        default: false, hidden: "helps where windows hold few packets";
     /// Most data packets per SACK, reached at high packet rates, to a peer that announced that it
     /// bears this (chunk type 0xb7 in Supported Extensions); others get sack_every. Equal to
     /// sack_every, the number never grows.

@@ -36,6 +36,9 @@ pub struct SendOptions {
     /// The message may be given up, as long as nothing of it was sent, if the send buffer is full
     /// and a message comes whose number is lower (RFC 7496 §3.2). `None`: it never is.
     pub priority: Option<u32>,
+    /// Ask the peer to acknowledge the last chunk of the message without delay (I bit, RFC 9260
+    /// §11.1.5). Each such message may cost the peer a SACK of its own.
+    pub sack_immediately: bool,
 }
 
 impl Default for SendOptions {
@@ -48,6 +51,7 @@ impl Default for SendOptions {
             lifetime: None,
             max_retransmissions: None,
             priority: None,
+            sack_immediately: false,
         }
     }
 }
@@ -365,6 +369,9 @@ impl Numbers {
         let ppid_or_fsn = if is_first { options.ppid } else { cut };
         let payload = if len == message.payload.len() {
             flags = flags | DataFlags::END;
+            if options.sack_immediately {
+                flags = flags | DataFlags::IMMEDIATE;
+            }
             queue.pop_front()?.payload
         } else {
             message.cut = cut.wrapping_add(1);

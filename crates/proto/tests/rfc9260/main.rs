@@ -11,6 +11,7 @@ mod congestion;
 mod cookies;
 mod direct;
 mod handshake;
+mod immediate;
 mod interleaving;
 mod life;
 mod mtcp;

@@ -26,7 +26,8 @@ impl Association {
         if sizes::data_chunk(self.agreed.data_kind, length) > packet.remaining() {
             return false;
         }
-        if length > self.peer_rwnd() {
+        let is_probe = length > self.peer_rwnd();
+        if is_probe {
             self.peer_window.probe();
         }
         let in_plain = self.queue.is_next_in_plain();
@@ -41,8 +42,9 @@ impl Association {
         if in_plain {
             self.note_in_plain(tsn);
         }
+        let asks = self.asks_for_sack(tsn, is_probe);
         if let Some(sent) = self.out.get(tsn) {
-            push_data(packet, tsn, sent, sent.flags);
+            push_data(packet, tsn, sent, sent.flags | asks);
         }
         let mut is_first = false;
         if let Some(p) = self.paths.get_mut(path) {
@@ -85,7 +87,7 @@ impl Association {
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
         let Some(sent) = self.out.get(tsn) else { return false };
-        if !push_data(packet, tsn, sent, sent.flags) {
+        if !push_data(packet, tsn, sent, sent.flags | self.asks_again_for_sack()) {
             return false;
         }
         let is_earliest = sent.path == path
