@@ -55,7 +55,8 @@ impl<'a> PacketBuilder<'a> {
     }
 
     /// Completes the packet and returns its length in bytes. With `checksum` it writes the CRC32c;
-    /// without, the field stays zero, for simulated networks.
+    /// without, the field stays zero, for simulated networks and for peers that accept it (RFC
+    /// 9653).
     #[inline]
     pub fn finish(self, checksum: bool) -> usize {
         let packet = &mut self.out[self.start..];

@@ -30,9 +30,27 @@ pub fn fill_checksum(packet: &mut [u8]) {
     }
 }
 
+/// True if the checksum field of a packet is zero: the right checksum happens to be that, or none
+/// was written (RFC 9653).
+#[must_use]
+#[inline]
+pub fn has_zero_checksum(packet: &[u8]) -> bool {
+    packet.get(CHECKSUM_OFFSET..COMMON_HEADER_LEN).is_some_and(|field| *field == [0; 4])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_zero_checksum_is_seen_in_whole_headers_only() {
+        let mut packet = [7; 13];
+        assert!(!has_zero_checksum(&packet));
+        packet[CHECKSUM_OFFSET..COMMON_HEADER_LEN].fill(0);
+        assert!(has_zero_checksum(&packet) && !has_zero_checksum(&packet[..11]));
+        packet[11] = 1;
+        assert!(!has_zero_checksum(&packet));
+    }
 
     #[test]
     fn known_answers() {

@@ -47,7 +47,7 @@ mod unknown;
 
 pub use builder::PacketBuilder;
 pub use cause::{CauseIter, Causes, ErrorCause};
-pub use checksum::fill_checksum;
+pub use checksum::{fill_checksum, has_zero_checksum};
 pub use chunk::{
     Abort, CANDIDATES_MAX, CandidateKind, Candidates, Chunk, DATA_HEADER_LEN, DTLS_CONTENT_OFFSET,
     DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD, DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN,
@@ -61,8 +61,8 @@ pub use error::{DecodeError, DecodeErrorKind};
 pub use header::{COMMON_HEADER_LEN, CommonHeader};
 pub use packet::{Checksum, ChunkIter, IntoChunks, Packet, chunks_of, into_chunks_of};
 pub use parameter::{
-    DtlsKeyManagement, DtlsKeyManagementFlags, ParamIter, Parameter, Params, UnknownParameter,
-    parameter_type,
+    DtlsKeyManagement, DtlsKeyManagementFlags, EDMID_DTLS, ParamIter, Parameter, Params,
+    UnknownParameter, parameter_type,
 };
 pub use types::{Mid, Ssn, StreamId, Tsn};
 pub use unknown::UnknownAction;

@@ -13,7 +13,8 @@ use crate::tlv::padded;
 pub enum Checksum {
     /// Reject a packet whose CRC32c is wrong (RFC 9260 §6.8).
     Verify,
-    /// Do not look at the checksum: for simulated networks, which do not damage packets.
+    /// Do not look at the checksum: for simulated networks, which do not damage packets, and where
+    /// another method detects damage (RFC 9653).
     Ignore,
 }
 

@@ -13,7 +13,7 @@ use crate::error::{DecodeError, DecodeErrorKind};
 use crate::tlv::{self, RawTlv, TLV_HEADER_LEN, TlvIter, TlvList, put_tlv};
 use crate::unknown::UnknownAction;
 
-/// Parameter types (RFC 9260 §3.3.2, §3.3.3, §3.3.5, RFC 5061, and
+/// Parameter types (RFC 9260 §3.3.2, §3.3.3, §3.3.5, RFC 5061, RFC 9653, and
 /// draft-ietf-tsvwg-sctp-dtls-chunk).
 pub mod parameter_type {
     /// Heartbeat Information (§3.3.5).
@@ -32,6 +32,8 @@ pub mod parameter_type {
     pub const HOST_NAME_ADDRESS: u16 = 11;
     /// Supported Address Types (§3.3.2.1.5).
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+    /// Zero Checksum Acceptable (RFC 9653 §4).
+    pub const ZERO_CHECKSUM_ACCEPTABLE: u16 = 0x8001;
     /// Padding (RFC 4820 §4).
     pub const PADDING: u16 = 0x8005;
     /// DTLS Key Management (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1).
@@ -41,6 +43,9 @@ pub mod parameter_type {
     /// Forward-TSN-Supported (RFC 3758 §3.1).
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xc000;
 }
+
+/// The Error Detection Method Identifier of SCTP over DTLS (RFC 8261, RFC 9653 §6).
+pub const EDMID_DTLS: u32 = 1;
 
 /// One parameter.
 ///
@@ -70,6 +75,9 @@ pub enum Parameter {
     HostNameAddress(Bytes),
     /// Type 12: the address types the sender can use, as parameter types (5 for IPv4, 6 for IPv6).
     SupportedAddressTypes(Vec<u16>),
+    /// Type 0x8001: packets with checksum 0 are accepted, because the method with this identifier
+    /// detects errors (RFC 9653 §4). [`EDMID_DTLS`](crate::EDMID_DTLS) is the only one registered.
+    ZeroChecksumAcceptable(u32),
     /// Type 0x8006: the offer to protect the association with DTLS chunks
     /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1). Without a method it is
     /// [`Unknown`](Self::Unknown): its receiver skips it silently.
@@ -104,6 +112,7 @@ impl Parameter {
             Parameter::CookiePreservative(_) => parameter_type::COOKIE_PRESERVATIVE,
             Parameter::HostNameAddress(_) => parameter_type::HOST_NAME_ADDRESS,
             Parameter::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
+            Parameter::ZeroChecksumAcceptable(_) => parameter_type::ZERO_CHECKSUM_ACCEPTABLE,
             Parameter::DtlsKeyManagement(_) => parameter_type::DTLS_KEY_MANAGEMENT,
             Parameter::SupportedExtensions(_) => parameter_type::SUPPORTED_EXTENSIONS,
             Parameter::ForwardTsnSupported => parameter_type::FORWARD_TSN_SUPPORTED,
@@ -116,7 +125,9 @@ impl Parameter {
         put_tlv(out, self.ty(), |out| match self {
             Parameter::Ipv4(address) => out.extend_from_slice(&address.octets()),
             Parameter::Ipv6(address) => out.extend_from_slice(&address.octets()),
-            Parameter::CookiePreservative(ms) => out.extend_from_slice(&ms.to_be_bytes()),
+            Parameter::CookiePreservative(number) | Parameter::ZeroChecksumAcceptable(number) => {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
             Parameter::SupportedAddressTypes(types) => {
                 out.extend(types.iter().flat_map(|ty| ty.to_be_bytes()));
             }
@@ -148,6 +159,10 @@ impl Parameter {
             parameter_type::COOKIE_PRESERVATIVE => {
                 let ms = tlv.value_exact().ok_or_else(bad_length)?;
                 Parameter::CookiePreservative(u32::from_be_bytes(ms))
+            }
+            parameter_type::ZERO_CHECKSUM_ACCEPTABLE => {
+                let method = tlv.value_exact().ok_or_else(bad_length)?;
+                Parameter::ZeroChecksumAcceptable(u32::from_be_bytes(method))
             }
             parameter_type::HOST_NAME_ADDRESS => Parameter::HostNameAddress(tlv.value()),
             parameter_type::SUPPORTED_ADDRESS_TYPES => {

@@ -138,6 +138,7 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         some_bytes(100).prop_map(Parameter::StateCookie),
         some_bytes(20).prop_map(Parameter::UnrecognizedParameter),
         any::<u32>().prop_map(Parameter::CookiePreservative),
+        any::<u32>().prop_map(Parameter::ZeroChecksumAcceptable),
         some_bytes(20).prop_map(Parameter::HostNameAddress),
         vec(any::<u16>(), 0..5).prop_map(Parameter::SupportedAddressTypes),
         some_bytes(9).prop_map(Parameter::SupportedExtensions),

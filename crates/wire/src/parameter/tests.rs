@@ -90,3 +90,12 @@ fn received_and_collected_lists_compare_by_their_bytes() {
     assert_ne!(received, Params::default());
     assert_eq!(format!("{received:?}"), "[Ok(Ipv4(10.0.0.1))]");
 }
+
+#[test]
+fn zero_checksum_acceptable_is_laid_out_as_rfc_9653_draws_it() {
+    let mut bytes = Vec::new();
+    Parameter::ZeroChecksumAcceptable(crate::EDMID_DTLS).encode(&mut bytes);
+    assert_eq!(bytes, [0x80, 1, 0, 8, 0, 0, 0, 1]);
+    let decoded = Params::received(Bytes::from_static(&[0x80, 1, 0, 6, 0, 1, 0, 0]), 0);
+    assert!(matches!(decoded.iter().next(), Some(Err(_))), "§4: the length must be 8");
+}
