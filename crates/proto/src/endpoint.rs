@@ -16,7 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_dtls::manage::KeyManagement;
-use manypath_wire::{COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type};
+use manypath_wire::{
+    COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type, has_zero_checksum,
+};
 
 use crate::assoc::cookie::CookieKeys;
 use crate::assoc::{
@@ -327,8 +329,7 @@ impl Endpoint {
 
     /// Handles one datagram. A faulty one is answered as RFC 9260 says, or dropped.
     pub fn handle_datagram(&mut self, now: Instant, datagram: Datagram) {
-        let verifies = self.config.config.checksum;
-        let check = if verifies { Checksum::Verify } else { Checksum::Ignore };
+        let check = self.checksum_of(&datagram.payload);
         let Ok(header) = Packet::check(&datagram.payload, check) else { return };
         let from = AddressPair { local: datagram.local, remote: datagram.remote };
         let is_for_us = header.destination_port == self.config.sctp_port;
@@ -367,6 +368,31 @@ impl Endpoint {
             Owner::Nobody => self.out_of_the_blue(now, from, &packet),
             Owner::Other => {}
         }
+    }
+
+    /// The treatment of a packet's checksum.
+    #[inline]
+    fn checksum_of(&self, packet: &[u8]) -> Checksum {
+        let config = &self.config.config;
+        let is_free = config.zero_checksum && self.may_lack_checksum(packet);
+        if config.checksum && !is_free { Checksum::Verify } else { Checksum::Ignore }
+    }
+
+    /// True for a packet of an association with checksum 0, except COOKIE ECHO (RFC 9653 §5.3). It
+    /// comes after the handshake has told the peer that this end accepts it. INIT has no tag, so it
+    /// is none either.
+    #[inline(never)]
+    fn may_lack_checksum(&self, packet: &[u8]) -> bool {
+        let Ok(header) = Packet::check(packet, Checksum::Ignore) else { return false };
+        let is_setup = packet.get(COMMON_HEADER_LEN) == Some(&chunk_type::COOKIE_ECHO);
+        let is_its = |index| {
+            let assoc = self.assocs.get(index);
+            assoc.is_some_and(|a| a.identity().peer_port == header.source_port)
+        };
+        has_zero_checksum(packet)
+            && !is_setup
+            && header.destination_port == self.config.sctp_port
+            && self.assocs.by_tag(header.verification_tag).is_some_and(is_its)
     }
 
     /// Acts on every timer that has expired.

@@ -30,7 +30,7 @@ use bytes::Bytes;
 pub use chunk::*;
 use manypath_wire::{
     Checksum, Chunk, CommonHeader, Data, IData, Init, Packet, PacketBuilder, Parameter, StreamId,
-    Tsn,
+    Tsn, has_zero_checksum,
 };
 pub use observed::Observed;
 pub use setup::Setup;
@@ -72,6 +72,8 @@ pub struct Script {
     pub limit: Option<Duration>,
     /// Addresses of the peer on relays.
     pub relayed: Vec<SocketAddr>,
+    /// The endpoint may send packets with checksum 0.
+    zero_checksum: bool,
     now: Instant,
     id: Option<AssocId>,
     /// The tag that the peer puts into its packets: the endpoint's.
@@ -266,7 +268,9 @@ impl Script {
         let mut buffer = Vec::new();
         while let Some(t) = self.endpoint.poll_transmit(self.now, 8, &mut buffer) {
             for bytes in buffer.chunks(t.segment_size) {
-                let packet = Packet::parse(Bytes::copy_from_slice(bytes), Checksum::Verify)
+                let is_free = self.zero_checksum && has_zero_checksum(bytes);
+                let check = if is_free { Checksum::Ignore } else { Checksum::Verify };
+                let packet = Packet::parse(Bytes::copy_from_slice(bytes), check)
                     .expect("the endpoint sends well-formed packets");
                 let (local, remote) = (t.local, t.remote);
                 self.sent.push_back(SentPacket { at: self.now, local, remote, packet });

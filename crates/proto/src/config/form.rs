@@ -98,6 +98,10 @@ impl Config {
             let allowed = "must be true on sockets: real networks damage packets";
             return Err(ConfigError::new("checksum", "false", allowed));
         }
+        if self.zero_checksum {
+            let allowed = "must be false on sockets: there is no DTLS below SCTP";
+            return Err(ConfigError::new("zero_checksum", "true", allowed));
+        }
         let mtu = if self.pmtu_discovery { self.mtu } else { self.mtu - relay_header };
         let mut config = self.clone();
         (config.udp_encapsulation, config.mtu) = (true, mtu);

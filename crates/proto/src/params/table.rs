@@ -479,6 +479,11 @@ values! {
     /// damages a packet unseen; sockets refuse it.
     checksum: bool, "switch", Any, "RFC 9260 §6.8",
         default: true, hidden: "serves the simulator";
+    /// Tells peers that packets may come without their CRC32c, and leaves it out to peers that say
+    /// so, because DTLS below SCTP detects damage (RFC 8261). For programs that carry the packets
+    /// of the engine in DTLS; sockets refuse it, since UDP detects less.
+    zero_checksum: bool, "switch", Any, "RFC 9653 §5, §6",
+        default: false, hidden: "serves programs with DTLS below SCTP";
     /// Interleaves messages of different streams, if the peer wants that, too: user data travels in
     /// I-DATA chunks, which are 4 bytes longer than DATA. A long message on one stream then does
     /// not hold up those of others, if stream_scheduler is another one than fcfs. Messages that are

@@ -129,8 +129,10 @@ impl Setup {
     pub fn start(self) -> Script {
         let config = Config::build(&self.profile, &self.preset, &self.overrides);
         let local = self.pairs.iter().map(|&(local, _)| local).filter(|_| !self.lists_nothing);
+        let config = config.expect("a valid configuration");
+        let zero_checksum = config.zero_checksum;
         let config = EndpointConfig {
-            config: Arc::new(config.expect("a valid configuration")),
+            config: Arc::new(config),
             sctp_port: PORT,
             accept: self.accept,
             max_associations: self.max_associations,
@@ -142,6 +144,7 @@ impl Setup {
             candidates: self.candidates,
             limit: self.limit,
             relayed: self.relayed,
+            zero_checksum,
             now: Instant::ZERO,
             id: None,
             tag: 0,

@@ -32,3 +32,4 @@ mod shutdown;
 mod table;
 mod third_parties;
 mod timestamps;
+mod zero_checksum;

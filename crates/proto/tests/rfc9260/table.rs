@@ -21,8 +21,15 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
 fn every_test_that_the_tables_name_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |name: &str| std::fs::read_to_string(root.join("docs").join(name));
-    let pages =
-        ["rfc9260.md", "rfc8899.md", "rfc8260.md", "rfc3758.md", "rfc7053.md"].map(read);
+    let names = [
+        "rfc9260.md",
+        "rfc8899.md",
+        "rfc8260.md",
+        "rfc3758.md",
+        "rfc7053.md",
+        "rfc9653.md",
+    ];
+    let pages = names.map(read);
     if pages.iter().any(Result::is_err) {
         return; // The crate alone, without the repository.
     }
@@ -55,7 +62,7 @@ fn every_rule_names_source_files_that_exist() {
     };
     // Tables before the first heading have no sources.
     let rules = |page: &str| page.find("\n## ").map_or(String::new(), |at| page[at..].to_owned());
-    let more: String = ["rfc7053.md"].map(read).into_iter().flatten().collect();
+    let more: String = ["rfc7053.md", "rfc9653.md"].map(read).into_iter().flatten().collect();
     let page = page + &rules(&interleaving) + &rules(&reliability) + &more;
     let exists = |file: &str| {
         if file.starts_with("crates/") {

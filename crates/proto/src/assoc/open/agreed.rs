@@ -25,6 +25,9 @@ pub(crate) struct Extensions {
     pub(crate) candidates: bool,
     /// FORWARD TSN, and I-FORWARD-TSN with I-DATA (RFC 3758, RFC 8260 §2.3).
     pub(crate) partial_reliability: bool,
+    /// Packets with checksum 0, by the method that this end has, too (RFC 9653 §5.1). It has a
+    /// parameter of its own.
+    pub(crate) zero_checksum: bool,
 }
 
 impl Extensions {
@@ -38,6 +41,7 @@ impl Extensions {
             rare_sacks: types.contains(&chunk_type::RARE_SACKS),
             candidates: types.contains(&chunk_type::CANDIDATES),
             partial_reliability: types.contains(&chunk_type::FORWARD_TSN),
+            zero_checksum: false,
         }
     }
 
@@ -51,6 +55,7 @@ impl Extensions {
             self.rare_sacks,
             self.candidates,
             self.partial_reliability,
+            self.zero_checksum,
         ];
         (0..).zip(announced).map(|(bit, is_known)| u16::from(is_known) << bit).sum()
     }
@@ -66,6 +71,7 @@ impl Extensions {
             rare_sacks: is_known(4),
             candidates: is_known(5),
             partial_reliability: is_known(6),
+            zero_checksum: is_known(7),
         }
     }
 
@@ -100,6 +106,8 @@ pub(crate) struct Agreed {
     pub(crate) candidates: bool,
     /// Both ends know FORWARD TSN.
     pub(crate) partial_reliability: bool,
+    /// Packets to the peer have checksum 0.
+    pub(crate) zero_checksum: bool,
     /// The kind of chunks that carry user data in both directions.
     pub(crate) data_kind: DataKind,
     pub(crate) sack_paths: SackPaths,
@@ -115,6 +123,7 @@ impl Agreed {
             rare_sacks: false,
             candidates: false,
             partial_reliability: false,
+            zero_checksum: false,
             data_kind: DataKind::Data,
             sack_paths: SackPaths::new(config),
         }
@@ -132,6 +141,7 @@ impl Association {
         self.agreed.candidates = peer.candidates;
         self.agreed.partial_reliability =
             self.config.partial_reliability && peer.partial_reliability;
+        self.agreed.zero_checksum = self.config.zero_checksum && peer.zero_checksum;
         self.agreed.data_kind = if self.config.message_interleaving && peer.interleaving {
             DataKind::IData
         } else {

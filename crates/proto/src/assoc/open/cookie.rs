@@ -288,6 +288,7 @@ mod tests {
                 rare_sacks: true,
                 candidates: true,
                 partial_reliability: true,
+                zero_checksum: true,
             },
             tie_local: 0,
             tie_peer: 9,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use bytes::Bytes;
-use manypath_wire::{DtlsKeyManagement, ErrorCause, Init, Parameter, Tsn};
+use manypath_wire::{DtlsKeyManagement, EDMID_DTLS, ErrorCause, Init, Parameter, Tsn};
 
 use super::agreed::Extensions;
 use super::cookie::{Cookie, MAX_ADDRESSES};
@@ -65,7 +65,11 @@ impl PeerInit {
                 Parameter::Ipv6(ip) => peer.add_address(ip.into()),
                 Parameter::StateCookie(cookie) => peer.cookie = Some(cookie),
                 Parameter::SupportedExtensions(types) => {
-                    peer.extensions = Extensions::of_types(&types);
+                    let zero_checksum = peer.extensions.zero_checksum;
+                    peer.extensions = Extensions { zero_checksum, ..Extensions::of_types(&types) };
+                }
+                Parameter::ZeroChecksumAcceptable(method) => {
+                    peer.extensions.zero_checksum = method == EDMID_DTLS;
                 }
                 Parameter::ForwardTsnSupported => skips_tsns = true,
                 Parameter::DtlsKeyManagement(offer) => peer.key_management = Some(offer),
@@ -142,6 +146,9 @@ pub(crate) fn parameters(
     let mut params = Vec::new();
     params.extend(cookie.map(Parameter::StateCookie));
     params.extend(key_management.map(Parameter::DtlsKeyManagement));
+    if config.zero_checksum {
+        params.push(Parameter::ZeroChecksumAcceptable(EDMID_DTLS));
+    }
     if config.advertise_addresses && local.len() > 1 {
         params.extend(local.iter().map(|a| Parameter::from(a.ip())));
     }
@@ -153,6 +160,7 @@ pub(crate) fn parameters(
         rare_sacks: sends_rare_sacks(config),
         candidates: more.candidates,
         partial_reliability: config.partial_reliability,
+        zero_checksum: config.zero_checksum,
     };
     let types: Bytes = announced.types().collect();
     if !types.is_empty() {
@@ -188,7 +196,7 @@ pub(crate) fn init_ack(
         candidates: cookie.extensions.candidates,
     };
     let offer = cookie.key_management.as_ref().map(|both| both.own.clone());
-    let kept = 1 + usize::from(offer.is_some());
+    let kept = 1 + usize::from(offer.is_some()) + usize::from(config.zero_checksum);
     let mut params = parameters(config, local, Some(sealed), offer, announced);
     params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
     loop {
@@ -200,7 +208,8 @@ pub(crate) fn init_ack(
             initial_tsn: cookie.local_tsn,
             params: params.iter().cloned().collect(),
         };
-        // The cookie comes first and always stays, and so do the parameters of protection.
+        // The cookie comes first and always stays, and so do the parameters of protection and of
+        // the checksum, by which packets are read.
         if init.params.as_bytes().len() <= budget || params.len() == kept {
             return init;
         }

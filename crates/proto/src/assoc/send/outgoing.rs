@@ -109,7 +109,7 @@ impl Association {
     /// protected any more, which ends the association.
     #[inline]
     pub(crate) fn finish(&mut self, packet: OutgoingPacket<'_>) -> Option<usize> {
-        let checksum = self.config.checksum;
+        let checksum = self.writes_checksum();
         match packet.finish(self.protection.as_deref_mut(), checksum) {
             Ok(len) => Some(len),
             Err(_) => {
@@ -117,6 +117,13 @@ impl Association {
                 None
             }
         }
+    }
+
+    /// True if packets get their CRC32c. A peer that accepts checksum 0 gets it in INIT and COOKIE
+    /// ECHO all the same (RFC 9653 §5.2): all packets have it before the association is open.
+    #[inline]
+    fn writes_checksum(&self) -> bool {
+        self.config.checksum && !(self.agreed.zero_checksum && self.state.is_open())
     }
 
     #[cold]
