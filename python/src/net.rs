@@ -205,6 +205,7 @@ impl Association {
             lifetime,
             max_retransmissions,
             priority,
+            ..SendOptions::default()
         };
         let (association, data) = (Arc::clone(&self.0), Bytes::copy_from_slice(data));
         future_into_py(py, async move { association.send(options, data).await.map_err(failed) })

@@ -17,6 +17,7 @@ const RELIABLE: SendOptions = SendOptions {
     lifetime: None,
     max_retransmissions: None,
     priority: None,
+    sack_immediately: false,
 };
 
 fn on(stream: u16) -> SendOptions {
