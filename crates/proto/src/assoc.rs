@@ -29,7 +29,7 @@ pub(crate) use buffers::Reserve;
 pub(crate) use open::agreed::Extensions;
 pub(crate) use open::cookie;
 pub(crate) use open::ends::{Identity, PeerEnd, TagAndPort};
-pub(crate) use open::handshake::CookieAction;
+pub(crate) use open::existing::CookieAction;
 pub(crate) use open::init::{PeerInit, init_ack};
 pub use paths::direct::Candidate;
 pub use paths::direct::only::Directness;

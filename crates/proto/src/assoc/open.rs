@@ -3,5 +3,6 @@
 pub(super) mod agreed;
 pub(crate) mod cookie;
 pub(super) mod ends;
+pub(super) mod existing;
 pub(super) mod handshake;
 pub(super) mod init;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use manypath_wire::{CommonHeader, Tsn};
 
 use super::cookie::Cookie;
-use super::handshake::CookieAction;
+use super::existing::CookieAction;
 use crate::rng::Rng;
 
 /// Tags, ports and the first TSN, as both ends agreed on them, or will.
