@@ -6,7 +6,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use manypath_wire::{
     Abort, Checksum, Chunk, DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN, DecodeError, ErrorChunk,
-    GapAckBlock, Packet, Parameter, UnknownAction, chunks_of,
+    GapAckBlock, Packet, Parameter, ReConfigParameter, UnknownAction, chunks_of,
 };
 
 fuzz_target!(|bytes: &[u8]| {
@@ -72,6 +72,15 @@ fn read(chunk: &Chunk, length: usize) {
                     Err(error) => check(&error, content.len()),
                 }
             }
+        }
+        Chunk::ReConfig(chunk) => {
+            let streams = |parameter: &ReConfigParameter| match parameter {
+                ReConfigParameter::OutgoingReset(reset) => reset.streams.len(),
+                ReConfigParameter::IncomingReset { streams, .. } => streams.len(),
+                _ => 0,
+            };
+            let listed: usize = chunk.parameters.iter().map(streams).sum();
+            assert!(8 * chunk.parameters.len() + 2 * listed <= length);
         }
         Chunk::Unknown(unknown) => {
             assert_eq!(unknown.action(), UnknownAction::of_chunk(chunk.ty()));

@@ -239,6 +239,22 @@ class DtlsChunk(Chunk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReConfigChunk(Chunk):
+    """Requests to reset or add streams, and the answers (RFC 6525)."""
+
+    parameters: list[str]
+    """The parameters: `outgoing_reset`, `incoming_reset`, `association_reset`, `response`,
+    `add_outgoing` or `add_incoming`.
+    """
+
+    requests: list[int]
+    """The number of each request, or of the request that a response answers."""
+
+    results: list[int]
+    """The results of the responses (RFC 6525 §4.4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PadChunk(Chunk):
     """Padding, beside a HEARTBEAT that measures the path's size (RFC 4820)."""
 
@@ -723,6 +739,47 @@ class Restarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsReconfigured(Event):
+    """A request to reset or add streams was answered (RFC 6525)."""
+
+    added: int
+    """The number of streams to add."""
+
+    by_peer: bool
+    """True if the peer asked this end to make the request."""
+
+    outcome: str
+    """The answer: `performed`, `nothing_to_do`, `denied`, `wrong_stream`, `request_in_progress`,
+    `bad_sequence_number`, `other`, or `cancelled` if the request was not sent.
+    """
+
+    request: str
+    """The request: `reset_outgoing`, `reset_incoming`, `add_outgoing` or `add_incoming`."""
+
+    streams: list[int]
+    """The streams to reset; all if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncomingStreamsReset(Event):
+    """The peer has reset streams that it sends on (RFC 6525)."""
+
+    streams: list[int]
+    """The streams; all if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncomingStreamsAdded(Event):
+    """The peer has added streams that it sends on (RFC 6525)."""
+
+    added: int
+    """The number of new streams."""
+
+    streams: int
+    """The number of streams that the peer may send on now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PeerError(Event):
     """The peer reported an error that does not end the association."""
 
@@ -900,6 +957,7 @@ CHUNKS: dict[str, type[Chunk]] = {
     "COOKIE_ACK": CookieAckChunk,
     "SHUTDOWN_COMPLETE": ShutdownCompleteChunk,
     "DTLS": DtlsChunk,
+    "RE_CONFIG": ReConfigChunk,
     "PAD": PadChunk,
     "TIMESTAMP": TimestampChunk,
     "SACK_PATH": SackPathChunk,
@@ -940,6 +998,9 @@ EVENTS: dict[str, type[Event]] = {
     "send_buffer_empty": SendBufferEmpty,
     "peer_shutdown": PeerShutdown,
     "restarted": Restarted,
+    "streams_reconfigured": StreamsReconfigured,
+    "incoming_streams_reset": IncomingStreamsReset,
+    "incoming_streams_added": IncomingStreamsAdded,
     "peer_error": PeerError,
     "message_abandoned": MessageAbandoned,
     "closed": Closed,
@@ -969,6 +1030,8 @@ __all__ = [
     "HeartbeatAckChunk",
     "HeartbeatChunk",
     "IDataChunk",
+    "IncomingStreamsAdded",
+    "IncomingStreamsReset",
     "InitAckChunk",
     "InitChunk",
     "MalformedChunk",
@@ -994,6 +1057,7 @@ __all__ = [
     "PeerShutdown",
     "PrimaryElected",
     "Queued",
+    "ReConfigChunk",
     "ReceiveBufferBlocked",
     "ReceiveBufferUnblocked",
     "Recorded",
@@ -1008,6 +1072,7 @@ __all__ = [
     "ShutdownAckChunk",
     "ShutdownChunk",
     "ShutdownCompleteChunk",
+    "StreamsReconfigured",
     "T3Expired",
     "TailLossProbe",
     "TimestampChunk",

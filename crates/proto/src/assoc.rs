@@ -1,8 +1,8 @@
 //! One association: its state and the surface that applications and the endpoint use.
 //!
 //! The folders are its phases: [`open`], [`send`], [`receive`], [`recover`], [`paths`] and
-//! [`protect`]. Beside them stand [`shutdown`], and what all of them use: [`state`], [`timers`],
-//! [`events`], [`buffers`].
+//! [`protect`]. Beside them stand [`reconfigure`] and [`shutdown`]. All of them use [`state`],
+//! [`timers`], [`events`], [`buffers`].
 
 mod buffers;
 mod events;
@@ -11,6 +11,7 @@ mod paths;
 mod policy_calls;
 mod protect;
 mod receive;
+mod reconfigure;
 mod recover;
 mod send;
 mod shutdown;
@@ -37,6 +38,7 @@ pub(crate) use paths::direct::{Direct, PeerTrust};
 pub(crate) use paths::rank::LocalRanks;
 pub(crate) use protect::keys::own_parameter;
 pub(crate) use protect::protection::agree;
+pub use reconfigure::ReconfigureError;
 pub use stats::AssocStats;
 
 use crate::config::Config;
@@ -60,6 +62,7 @@ use paths::rank::Ranks;
 use policy_calls::PolicyCalls;
 use protect::protection::Protection;
 use receive::receiving::Receiving;
+use reconfigure::Reconfigure;
 use recover::false_acks::FalseAcks;
 use send::abandon::Abandoning;
 use send::control::Control;
@@ -78,9 +81,10 @@ pub(crate) type LinkMtus = BTreeMap<SocketAddr, usize>;
 ///   [`add_candidate`](Self::add_candidate), [`remove_path`](Self::remove_path),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
 ///   [`set_primary`](Self::set_primary), [`set_path_rank`](Self::set_path_rank),
-///   [`set_stream_priority`](Self::set_stream_priority). Reach them through
-///   [`Endpoint::assoc_mut`](crate::Endpoint::assoc_mut), and drain the endpoint's outputs
-///   afterwards.
+///   [`set_stream_priority`](Self::set_stream_priority), [`reset_streams`](Self::reset_streams),
+///   [`request_stream_reset`](Self::request_stream_reset), [`add_streams`](Self::add_streams).
+///   Reach them through [`Endpoint::assoc_mut`](crate::Endpoint::assoc_mut), and drain the
+///   endpoint's outputs afterwards.
 /// - Everything else only reads.
 #[derive(Debug)]
 pub struct Association {
@@ -114,6 +118,8 @@ pub struct Association {
     rx: Receiving,
     buffers: Buffers,
     // Whole association.
+    /// The state of stream reconfiguration, once it is used.
+    reconfigure: Option<Box<Reconfigure>>,
     begun: Instant,
     /// When the cookie was made that opened the association, if a COOKIE ECHO of the peer did.
     opened_by: Option<Instant>,
@@ -163,6 +169,7 @@ impl Association {
             sack_asked: None,
             rx: Receiving::new(&config),
             buffers: Buffers::new(&config),
+            reconfigure: None,
             begun: Instant::ZERO,
             opened_by: None,
             open_until: None,

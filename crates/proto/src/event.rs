@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use manypath_wire::StreamId;
+use manypath_wire::{ReConfigResult, StreamId};
 
 use crate::path::MtuReason;
 use crate::policy::path_set::shared::SharedEvidence;
@@ -147,6 +147,28 @@ pub enum Event {
     PeerShutdown,
     /// The peer restarted (RFC 9260 §5.2.4, action A). Unacknowledged data is lost.
     Restarted,
+    /// A request to reset or add streams was answered (RFC 6525 §5.2.7).
+    StreamsReconfigured {
+        /// The request.
+        request: StreamRequest,
+        /// The answer.
+        outcome: RequestOutcome,
+        /// True if the peer asked this end to make the request.
+        by_peer: bool,
+    },
+    /// The peer has reset streams that it sends on (RFC 6525 §5.2.2): all their messages that can
+    /// be received now are from before, and those to come are numbered from 0 again.
+    IncomingStreamsReset {
+        /// The streams; all if there are none.
+        streams: Vec<StreamId>,
+    },
+    /// The peer has added streams that it sends on (RFC 6525 §5.2.5).
+    IncomingStreamsAdded {
+        /// The number of new streams.
+        added: u16,
+        /// The number of streams that the peer may send on now.
+        streams: u16,
+    },
     /// The peer reported an error that does not end the association.
     PeerError {
         /// The error cause code, RFC 9260 §3.3.10.
@@ -158,6 +180,87 @@ pub enum Event {
 
 /// Disjointness is a finite number.
 impl Eq for Event {}
+
+/// A request to reset or add streams (RFC 6525 §5.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StreamRequest {
+    /// To reset streams that this end sends on; all, if the list is empty.
+    ResetOutgoing(Vec<StreamId>),
+    /// To reset streams that the peer sends on; all, if the list is empty.
+    ResetIncoming(Vec<StreamId>),
+    /// To add this number of streams that this end sends on.
+    AddOutgoing(u16),
+    /// To add this number of streams that the peer sends on.
+    AddIncoming(u16),
+}
+
+impl StreamRequest {
+    /// The word of results and traces.
+    pub fn name(&self) -> &'static str {
+        match self {
+            StreamRequest::ResetOutgoing(_) => "reset_outgoing",
+            StreamRequest::ResetIncoming(_) => "reset_incoming",
+            StreamRequest::AddOutgoing(_) => "add_outgoing",
+            StreamRequest::AddIncoming(_) => "add_incoming",
+        }
+    }
+}
+
+/// The answer to a request to reset or add streams (RFC 6525 §4.4).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RequestOutcome {
+    /// It was done.
+    Performed,
+    /// There was nothing to do.
+    NothingToDo,
+    /// The peer does not want it.
+    Denied,
+    /// A stream does not exist, or its messages are not complete.
+    WrongStream,
+    /// Another request is in progress.
+    RequestInProgress,
+    /// The ends number the requests differently.
+    BadSequenceNumber,
+    /// It was not sent, because the association began to shut down.
+    Cancelled,
+    /// The peer gave a result that RFC 6525 does not have.
+    Other(u32),
+}
+
+impl RequestOutcome {
+    pub(crate) fn of(result: ReConfigResult) -> RequestOutcome {
+        match result {
+            ReConfigResult::PERFORMED => RequestOutcome::Performed,
+            ReConfigResult::NOTHING_TO_DO => RequestOutcome::NothingToDo,
+            ReConfigResult::DENIED => RequestOutcome::Denied,
+            ReConfigResult::WRONG_SSN => RequestOutcome::WrongStream,
+            ReConfigResult::REQUEST_IN_PROGRESS => RequestOutcome::RequestInProgress,
+            ReConfigResult::BAD_SEQUENCE_NUMBER => RequestOutcome::BadSequenceNumber,
+            ReConfigResult(other) => RequestOutcome::Other(other),
+        }
+    }
+
+    /// True if what was asked for is so now.
+    pub fn is_success(self) -> bool {
+        matches!(self, RequestOutcome::Performed | RequestOutcome::NothingToDo)
+    }
+
+    /// The word of results and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestOutcome::Performed => "performed",
+            RequestOutcome::NothingToDo => "nothing_to_do",
+            RequestOutcome::Denied => "denied",
+            RequestOutcome::WrongStream => "wrong_stream",
+            RequestOutcome::RequestInProgress => "request_in_progress",
+            RequestOutcome::BadSequenceNumber => "bad_sequence_number",
+            RequestOutcome::Cancelled => "cancelled",
+            RequestOutcome::Other(_) => "other",
+        }
+    }
+}
 
 /// The words for a user. [`SuppressReason::name`] is the word of results and traces.
 impl fmt::Display for SuppressReason {

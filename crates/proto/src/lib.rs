@@ -77,12 +77,12 @@ mod time;
 mod tx;
 mod view;
 
-pub use assoc::{AssocStats, Association, Candidate, Directness};
+pub use assoc::{AssocStats, Association, Candidate, Directness, ReconfigureError};
 pub use config::{Config, ConfigError};
 pub use crowd::{Crowd, CrowdLimits};
 pub use datagram::{Datagram, Transmit};
 pub use endpoint::{AssocId, ConnectError, ConnectTo, Endpoint, EndpointConfig, PacketTooBig};
-pub use event::{AssocClosed, Event};
+pub use event::{AssocClosed, Event, RequestOutcome, StreamRequest};
 pub use manypath_dtls::manage::{
     Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, PeerIdentity, Role, Roles,
 };

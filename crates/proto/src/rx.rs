@@ -18,5 +18,5 @@ mod violation;
 pub(crate) use delayed_ack::{DelayedAck, PacketFacts, SackConfig};
 pub use message::{Message, Payload};
 pub(crate) use reassembly::{Inbound, Limits};
-pub(crate) use tsn_tracker::{Arrival, TsnTracker};
+pub(crate) use tsn_tracker::{Arrival, MAX_TSN_AHEAD, TsnTracker};
 pub(crate) use violation::ProtocolViolation;

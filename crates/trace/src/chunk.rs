@@ -1,7 +1,7 @@
 //! Chunks, without their payload.
 
 use bytes::Bytes;
-use manypath_wire::{Causes, Checksum, Chunk, Init, Packet};
+use manypath_wire::{Causes, Checksum, Chunk, Init, Packet, ReConfigParameter};
 use serde::{Deserialize, Serialize};
 
 /// The fields of a chunk. Field names are RFC 9260's.
@@ -107,6 +107,16 @@ pub enum ChunkSummary {
         restart: bool,
         /// Bytes of the DTLS record, its header included.
         bytes: u64,
+    },
+    /// Requests to reset or add streams, and the answers (RFC 6525).
+    ReConfig {
+        /// The parameters: `outgoing_reset`, `incoming_reset`, `association_reset`, `response`,
+        /// `add_outgoing` or `add_incoming`.
+        parameters: Vec<String>,
+        /// The number of each request, or of the request that a response answers.
+        requests: Vec<u32>,
+        /// The results of the responses (RFC 6525 §4.4).
+        results: Vec<u32>,
     },
     /// Padding, beside a HEARTBEAT that measures the path's size (RFC 4820).
     Pad {
@@ -249,6 +259,7 @@ impl ChunkSummary {
             Chunk::Dtls(dtls) => {
                 ChunkSummary::Dtls { restart: dtls.restart, bytes: dtls.record.len() as u64 }
             }
+            Chunk::ReConfig(chunk) => re_config(&chunk.parameters),
             Chunk::Pad(pad) => ChunkSummary::Pad { bytes: u64::from(pad.length) },
             Chunk::Timestamp(ts) => {
                 ChunkSummary::Timestamp { timestamp: ts.timestamp, echo: ts.echo }
@@ -270,6 +281,27 @@ impl ChunkSummary {
                 ChunkSummary::Unknown { code: chunk.ty(), bytes: chunk.raw().len() as u64 }
             }
         }
+    }
+}
+
+fn re_config(all: &[ReConfigParameter]) -> ChunkSummary {
+    let name = |parameter: &ReConfigParameter| match parameter {
+        ReConfigParameter::OutgoingReset(_) => "outgoing_reset",
+        ReConfigParameter::IncomingReset { .. } => "incoming_reset",
+        ReConfigParameter::AssociationReset { .. } => "association_reset",
+        ReConfigParameter::Response(_) => "response",
+        ReConfigParameter::AddOutgoing { .. } => "add_outgoing",
+        ReConfigParameter::AddIncoming { .. } => "add_incoming",
+    };
+    let response = |parameter: &ReConfigParameter| match parameter {
+        ReConfigParameter::Response(response) => Some(*response),
+        _ => None,
+    };
+    let number = |p: &ReConfigParameter| p.request().or_else(|| Some(response(p)?.request));
+    ChunkSummary::ReConfig {
+        parameters: all.iter().map(|p| name(p).to_owned()).collect(),
+        requests: all.iter().filter_map(number).collect(),
+        results: all.iter().filter_map(response).map(|r| r.result.0).collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use manypath_proto::{Instant, PathId, PathStats, SharedSign};
+use manypath_proto::{Instant, PathId, PathStats, SharedSign, StreamId, StreamRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::chunk::ChunkSummary;
@@ -248,6 +248,33 @@ pub enum Event {
     PeerShutdown,
     /// The peer restarted: what was unacknowledged is lost (RFC 9260 §5.2.4, action A).
     Restarted,
+    /// A request to reset or add streams was answered (RFC 6525).
+    StreamsReconfigured {
+        /// The request: `reset_outgoing`, `reset_incoming`, `add_outgoing` or `add_incoming`.
+        request: String,
+        /// The streams to reset; all if there are none.
+        streams: Vec<u16>,
+        /// The number of streams to add.
+        added: u16,
+        /// The answer: `performed`, `nothing_to_do`, `denied`, `wrong_stream`,
+        /// `request_in_progress`, `bad_sequence_number`, `other`, or `cancelled` if the request
+        /// was not sent.
+        outcome: String,
+        /// True if the peer asked this end to make the request.
+        by_peer: bool,
+    },
+    /// The peer has reset streams that it sends on (RFC 6525).
+    IncomingStreamsReset {
+        /// The streams; all if there are none.
+        streams: Vec<u16>,
+    },
+    /// The peer has added streams that it sends on (RFC 6525).
+    IncomingStreamsAdded {
+        /// The number of new streams.
+        added: u16,
+        /// The number of streams that the peer may send on now.
+        streams: u16,
+    },
     /// The peer reported an error that does not end the association.
     PeerError {
         /// The error cause code (RFC 9260 §3.3.10).
@@ -432,6 +459,30 @@ impl Event {
             Told::SendBufferEmpty => Event::SendBufferEmpty,
             Told::PeerShutdown => Event::PeerShutdown,
             Told::Restarted => Event::Restarted,
+            Told::StreamsReconfigured { request, outcome, by_peer } => {
+                let (streams, added) = match request {
+                    StreamRequest::ResetOutgoing(list) | StreamRequest::ResetIncoming(list) => {
+                        (numbers(list), 0)
+                    }
+                    StreamRequest::AddOutgoing(count) | StreamRequest::AddIncoming(count) => {
+                        (Vec::new(), *count)
+                    }
+                    _ => return None,
+                };
+                Event::StreamsReconfigured {
+                    request: request.name().to_owned(),
+                    streams,
+                    added,
+                    outcome: outcome.name().to_owned(),
+                    by_peer: *by_peer,
+                }
+            }
+            Told::IncomingStreamsReset { streams } => {
+                Event::IncomingStreamsReset { streams: numbers(streams) }
+            }
+            Told::IncomingStreamsAdded { added, streams } => {
+                Event::IncomingStreamsAdded { added: *added, streams: *streams }
+            }
             Told::PeerError { cause } => Event::PeerError { cause: *cause },
             Told::MessageAbandoned { stream, ppid, was_sent } => {
                 Event::MessageAbandoned { stream: stream.0, ppid: *ppid, was_sent: *was_sent }
@@ -441,6 +492,10 @@ impl Event {
             _ => return None,
         })
     }
+}
+
+fn numbers(streams: &[StreamId]) -> Vec<u16> {
+    streams.iter().map(|stream| stream.0).collect()
 }
 
 /// The number of a path in traces, results and scenarios: from 1.

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use manypath_proto::Instant;
 use manypath_wire::{
     CandidateKind, Candidates, CommonHeader, DataFlags, ErrorCause, Init, NamedAddress,
-    PacketBuilder, Pad, Params, SackPath, Ssn, StreamId, Timestamp, Tsn,
+    PacketBuilder, Pad, Params, ReConfig, ReConfigParameter, ReConfigResponse, ReConfigResult,
+    SackPath, Ssn, StreamId, Timestamp, Tsn,
 };
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -63,6 +64,11 @@ fn all_chunks() -> Bytes {
             list
         }));
         assert!(p.push_pad(Pad { length: 6 }));
+        let request = ReConfigParameter::AddIncoming { request: 3, streams: 2 };
+        let result = ReConfigResult::DENIED;
+        let response = ReConfigResponse { request: 4, result, next_tsns: None };
+        let parameters = vec![ReConfigParameter::Response(response), request];
+        assert!(p.push_re_config(&ReConfig { parameters }));
         assert!(p.push_dtls(true, &[0x2f; 24]));
         assert!(p.push_chunk(0xc1, 0, b"1234") && p.push_chunk(3, 0, b"short"));
     })
@@ -144,6 +150,15 @@ fn all_events() -> Vec<Event> {
         Event::SendBufferEmpty,
         Event::PeerShutdown,
         Event::Restarted,
+        Event::StreamsReconfigured {
+            request: "reset_outgoing".to_owned(),
+            streams: vec![0, 9],
+            added: 0,
+            outcome: "performed".to_owned(),
+            by_peer: true,
+        },
+        Event::IncomingStreamsReset { streams: vec![] },
+        Event::IncomingStreamsAdded { added: 3, streams: 13 },
         Event::PeerError { cause: 12 },
         Event::MessageAbandoned { stream: 3, ppid: 7, was_sent: true },
         Event::Closed { reason: "aborted by this side".to_owned() },
@@ -220,7 +235,7 @@ fn what_is_written_is_read() {
 #[test]
 fn chunks_are_summed_up() {
     let chunks = ChunkSummary::of_packet(&all_chunks());
-    assert_eq!(chunks.len(), 20);
+    assert_eq!(chunks.len(), 21);
     assert_eq!(
         chunks[2],
         ChunkSummary::Data { tsn: 1, stream: 0, ssn: 0, bytes: 3, flags: "IUE".to_owned() }
@@ -240,9 +255,15 @@ fn chunks_are_summed_up() {
     let candidates = ChunkSummary::Candidates { serial: 2, seen: 1, candidates: 1 };
     assert_eq!(chunks[15], candidates);
     assert_eq!(chunks[16], ChunkSummary::Pad { bytes: 6 });
-    assert_eq!(chunks[17], ChunkSummary::Dtls { restart: true, bytes: 24 });
-    assert_eq!(chunks[18], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
-    assert!(matches!(&chunks[19], ChunkSummary::Malformed { .. }), "{:?}", chunks[19]);
+    let re_config = ChunkSummary::ReConfig {
+        parameters: vec!["response".to_owned(), "add_incoming".to_owned()],
+        requests: vec![4, 3],
+        results: vec![2],
+    };
+    assert_eq!(chunks[17], re_config);
+    assert_eq!(chunks[18], ChunkSummary::Dtls { restart: true, bytes: 24 });
+    assert_eq!(chunks[19], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
+    assert!(matches!(&chunks[20], ChunkSummary::Malformed { .. }), "{:?}", chunks[20]);
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod heartbeat;
 mod i_data;
 mod init;
 mod pad;
+mod re_config;
 mod sack;
 mod sack_path;
 mod shutdown;
@@ -43,6 +44,7 @@ pub use heartbeat::HeartbeatInfo;
 pub use i_data::{I_DATA_HEADER_LEN, IData};
 pub use init::Init;
 pub use pad::Pad;
+pub use re_config::{OutgoingReset, ReConfig, ReConfigParameter, ReConfigResponse, ReConfigResult};
 pub use sack::{DuplicateTsns, GapAckBlock, GapAckBlocks, Sack};
 pub use sack_path::{SACK_PATH_LEN, SackPath};
 pub use shutdown::Shutdown;
@@ -91,6 +93,8 @@ pub mod chunk_type {
     pub const I_DATA: u8 = 0x40;
     /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk).
     pub const DTLS: u8 = 0x41;
+    /// Requests to reset or add streams, and the answers (RFC 6525).
+    pub const RE_CONFIG: u8 = 0x82;
     /// Padding (RFC 4820).
     pub const PAD: u8 = 0x84;
     /// When the packet was sent; private, to be skipped in silence where it is not known.
@@ -151,6 +155,8 @@ pub enum Chunk {
     },
     /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.2).
     Dtls(Dtls),
+    /// Requests to reset or add streams, and the answers (RFC 6525 §3.1).
+    ReConfig(ReConfig),
     /// Padding (RFC 4820).
     Pad(Pad),
     /// When the packet was sent: private.
@@ -187,6 +193,7 @@ impl Chunk {
                 Chunk::ShutdownComplete { tag_reflected: raw.flags & FLAG_T != 0 }
             }
             chunk_type::DTLS => Chunk::Dtls(Dtls::decode(raw)?),
+            chunk_type::RE_CONFIG => Chunk::ReConfig(ReConfig::decode(raw)?),
             chunk_type::PAD => Chunk::Pad(Pad::decode(raw)),
             chunk_type::TIMESTAMP => match Timestamp::decode(raw) {
                 Some(timestamp) => Chunk::Timestamp(timestamp),
@@ -227,6 +234,7 @@ impl Chunk {
             Chunk::CookieAck => chunk_type::COOKIE_ACK,
             Chunk::ShutdownComplete { .. } => chunk_type::SHUTDOWN_COMPLETE,
             Chunk::Dtls(_) => chunk_type::DTLS,
+            Chunk::ReConfig(_) => chunk_type::RE_CONFIG,
             Chunk::Pad(_) => chunk_type::PAD,
             Chunk::Timestamp(_) => chunk_type::TIMESTAMP,
             Chunk::SackPath(_) => chunk_type::SACK_PATH,
@@ -256,6 +264,7 @@ impl Chunk {
             Chunk::CookieAck => "COOKIE ACK",
             Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
             Chunk::Dtls(_) => "DTLS",
+            Chunk::ReConfig(_) => "RE-CONFIG",
             Chunk::Pad(_) => "PAD",
             Chunk::Timestamp(_) => "TIMESTAMP",
             Chunk::SackPath(_) => "SACK PATH",
@@ -289,6 +298,7 @@ impl PacketBuilder<'_> {
                 self.push_shutdown_complete(*tag_reflected)
             }
             Chunk::Dtls(dtls) => self.push_dtls(dtls.restart, &dtls.record),
+            Chunk::ReConfig(chunk) => self.push_re_config(chunk),
             Chunk::Pad(pad) => self.push_pad(*pad),
             Chunk::Timestamp(timestamp) => self.push_timestamp(*timestamp),
             Chunk::SackPath(path) => self.push_sack_path(*path),

@@ -53,7 +53,8 @@ pub use chunk::{
     DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD, DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN,
     DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Data, DataFlags, Dtls, DuplicateTsns, ErrorChunk,
     FORWARD_TSN_ENTRY_LEN, FORWARD_TSN_HEADER_LEN, ForwardTsn, GapAckBlock, GapAckBlocks,
-    HeartbeatInfo, I_DATA_HEADER_LEN, I_FORWARD_TSN_ENTRY_LEN, IData, Init, NamedAddress, Pad,
+    HeartbeatInfo, I_DATA_HEADER_LEN, I_FORWARD_TSN_ENTRY_LEN, IData, Init, NamedAddress,
+    OutgoingReset, Pad, ReConfig, ReConfigParameter, ReConfigResponse, ReConfigResult,
     SACK_PATH_LEN, Sack, SackPath, Shutdown, SkippedMessage, TIMESTAMP_LEN, Timestamp,
     UnknownChunk, chunk_type,
 };

@@ -207,12 +207,36 @@ fn named_address() -> impl Strategy<Value = NamedAddress> {
     })
 }
 
+fn re_config() -> impl Strategy<Value = ReConfigParameter> {
+    let streams = || vec(any::<u16>().prop_map(StreamId), 0..9);
+    prop_oneof![
+        (any::<(u32, u32, u32)>(), streams()).prop_map(|((request, response, tsn), streams)| {
+            let last_tsn = Tsn(tsn);
+            ReConfigParameter::OutgoingReset(OutgoingReset { request, response, last_tsn, streams })
+        }),
+        (any::<u32>(), streams())
+            .prop_map(|(request, streams)| ReConfigParameter::IncomingReset { request, streams }),
+        any::<u32>().prop_map(|request| ReConfigParameter::AssociationReset { request }),
+        any::<(u32, u32, Option<(u32, u32)>)>().prop_map(|(request, result, next)| {
+            let result = ReConfigResult(result);
+            let next_tsns = next.map(|(own, peers)| (Tsn(own), Tsn(peers)));
+            ReConfigParameter::Response(ReConfigResponse { request, result, next_tsns })
+        }),
+        any::<(u32, u16)>()
+            .prop_map(|(request, streams)| ReConfigParameter::AddOutgoing { request, streams }),
+        any::<(u32, u16)>()
+            .prop_map(|(request, streams)| ReConfigParameter::AddIncoming { request, streams }),
+    ]
+}
+
 fn chunk() -> impl Strategy<Value = Spec> {
     let is_known = |ty: &u8| {
         use chunk_type::{
-            DTLS, FORWARD_TSN, I_DATA, I_FORWARD_TSN, NR_SACK, PAD, SACK_PATH, TIMESTAMP,
+            DTLS, FORWARD_TSN, I_DATA, I_FORWARD_TSN, NR_SACK, PAD, RE_CONFIG, SACK_PATH, TIMESTAMP,
         };
-        matches!(*ty, 0..=11 | 14 | NR_SACK | I_DATA | DTLS | PAD | TIMESTAMP | SACK_PATH)
+        let is_of_rfc_9260 = matches!(*ty, 0..=11 | 14);
+        is_of_rfc_9260
+            || matches!(*ty, NR_SACK | I_DATA | DTLS | RE_CONFIG | PAD | TIMESTAMP | SACK_PATH)
             || matches!(*ty, FORWARD_TSN | I_FORWARD_TSN)
     };
     let unknown_ty = any::<u8>().prop_filter("a type that is not known", move |ty| !is_known(ty));
@@ -271,6 +295,8 @@ fn chunk() -> impl Strategy<Value = Spec> {
             |(restart, record)| Spec::Bare(Chunk::Dtls(Dtls { restart, record: record.into() }))
         ),
         (0..2000_u16).prop_map(|length| Spec::Bare(Chunk::Pad(Pad { length }))),
+        vec(re_config(), 0..3)
+            .prop_map(|parameters| Spec::Bare(Chunk::ReConfig(ReConfig { parameters }))),
         (unknown_ty, any::<u8>(), vec(any::<u8>(), 0..30))
             .prop_map(|(ty, flags, value)| Spec::Unknown { ty, flags, value }),
     ]

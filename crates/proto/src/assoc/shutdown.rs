@@ -25,6 +25,7 @@ impl Association {
             State::CookieWait(_) | State::CookieEchoed { .. } => self.abort(now, b""),
             State::Established => {
                 self.state = State::ShutdownPending;
+                self.cancel_requests();
                 self.continue_shutdown(now);
             }
             _ => {}
@@ -149,6 +150,7 @@ impl Association {
         match self.state {
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived { answer_on };
+                self.cancel_requests();
                 self.events.push(Event::PeerShutdown);
             }
             State::ShutdownReceived { .. } => self.state = State::ShutdownReceived { answer_on },

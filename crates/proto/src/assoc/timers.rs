@@ -33,9 +33,11 @@ pub(crate) enum AssocTimer {
     Lifetime,
     /// FORWARD TSN was not acknowledged.
     Forward,
+    /// The Re-configuration Timer: a request to reset or add streams is not answered.
+    Reconfigure,
 }
 
-const ASSOC_TIMERS: [AssocTimer; 13] = [
+const ASSOC_TIMERS: [AssocTimer; 14] = [
     AssocTimer::T1,
     AssocTimer::T2,
     AssocTimer::T5,
@@ -49,6 +51,7 @@ const ASSOC_TIMERS: [AssocTimer; 13] = [
     AssocTimer::Direct,
     AssocTimer::Lifetime,
     AssocTimer::Forward,
+    AssocTimer::Reconfigure,
 ];
 
 /// Timers of a path.

@@ -495,6 +495,10 @@ values! {
     /// reliable.
     partial_reliability: bool, "switch", Any, "RFC 3758, RFC 7496; docs/rfc3758.md",
         default: true, papers: false, hidden: "costs nothing while no message has a limit";
+    /// Lets programs reset and add streams while an association is open, and lets its peer ask for
+    /// that, if the peer has the extension, too. The peer may add streams up to inbound_streams.
+    stream_reconfiguration: bool, "switch", Any, "RFC 6525; docs/rfc6525.md",
+        default: false, fast: true, hidden: "serves programs with several streams";
 
     [Keys]
     /// Ends an association whose peer has not shown within this time that it has the right keys.

@@ -15,6 +15,7 @@ use room::{Amount, Room};
 pub(crate) use room::Limits;
 
 mod interleaved;
+mod resets;
 mod room;
 mod skip;
 

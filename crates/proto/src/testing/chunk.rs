@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use manypath_wire::{
     Abort, Chunk, Data, DataFlags, ErrorCause, ErrorChunk, ForwardTsn, HeartbeatInfo, IData, Init,
-    Mid, PacketBuilder, Parameter, Params, Shutdown, SkippedMessage, Ssn, StreamId, Tsn,
+    Mid, PacketBuilder, Parameter, Params, ReConfig, ReConfigParameter, Shutdown, SkippedMessage,
+    Ssn, StreamId, Tsn,
 };
 
 /// The scripted peer's first TSN, so that its first chunk is `data(1)`.
@@ -160,6 +161,11 @@ pub fn shutdown_ack() -> PeerChunk {
 /// SHUTDOWN COMPLETE, the T bit clear.
 pub fn shutdown_complete() -> PeerChunk {
     PeerChunk::Plain(Chunk::ShutdownComplete { tag_reflected: false })
+}
+
+/// RE-CONFIG with these parameters. TSNs in them are as they are.
+pub fn re_config(parameters: impl Into<Vec<ReConfigParameter>>) -> PeerChunk {
+    PeerChunk::Plain(Chunk::ReConfig(ReConfig { parameters: parameters.into() }))
 }
 
 /// A chunk of any type with a value of four bytes.

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use manypath_wire::{
-    Chunk, CommonHeader, Data, ErrorCause, IData, Parameter, UnknownParameter, chunk_type,
+    Chunk, CommonHeader, Data, ErrorCause, IData, OutgoingReset, Parameter, ReConfig,
+    ReConfigParameter, ReConfigResponse, ReConfigResult, UnknownParameter, chunk_type,
 };
 
 use super::*;
@@ -56,6 +57,8 @@ struct Seen {
     largest_packet: usize,
     /// Messages are interleaved.
     interleaves: bool,
+    /// The number of the endpoint's latest request to reset or add streams.
+    request: u32,
 }
 
 /// Runs the script that `bytes` stand for: packets with the right checksum, and mostly the right
@@ -108,6 +111,7 @@ fn setup(source: &mut Source<'_>) -> Setup {
         0 => setup.set("message_interleaving", "true").set("stream_scheduler", "wfq"),
         _ => setup,
     };
+    let setup = setup.set("stream_reconfiguration", "true");
     setup.max_associations(3)
 }
 
@@ -138,6 +142,7 @@ fn extensions() -> Parameter {
         chunk_type::TIMESTAMP,
         chunk_type::I_DATA,
         chunk_type::CANDIDATES,
+        chunk_type::RE_CONFIG,
     ];
     Parameter::SupportedExtensions(Bytes::from_static(TYPES))
 }
@@ -161,6 +166,10 @@ fn look(t: &mut Script, seen: &mut Seen) {
                     seen.heartbeats.push((s.local, s.remote, info.0));
                     let excess = seen.heartbeats.len().saturating_sub(8);
                     seen.heartbeats.drain(..excess);
+                }
+                Chunk::ReConfig(ReConfig { parameters }) => {
+                    let latest = parameters.iter().filter_map(ReConfigParameter::request).last();
+                    seen.request = latest.unwrap_or(seen.request);
                 }
                 Chunk::IData(IData { tsn, .. }) | Chunk::Data(Data { tsn, .. }) => {
                     let tsn = tsn.distance_from(t.base);
@@ -213,9 +222,10 @@ fn step(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
         14 => {
             let path = PathId(source.below(4));
             let remote = SocketAddr::from(([10, 7, 7, source.below(4)], PORT));
-            match source.below(3) {
+            match source.below(6) {
                 0 => command(t, |a, now| a.remove_path(now, path)),
                 1 => command(t, |a, now| a.set_primary(now, path)),
+                2 | 3 => reconfigure(t, source),
                 _ => {
                     let local = t.pairs[0].0;
                     command(t, |a, now| _ = a.add_path(now, local, remote));
@@ -238,6 +248,43 @@ fn step(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
                 t.settle();
             }
         },
+    }
+}
+
+/// Asks for other streams. The association may refuse it.
+fn reconfigure(t: &mut Script, source: &mut Source<'_>) {
+    let (what, stream) = (source.below(4), StreamId(source.below(4).into()));
+    let one_or_all = source.below(2) == 0;
+    let streams = if one_or_all { std::slice::from_ref(&stream) } else { &[] };
+    command(t, |a, now| {
+        let _ = match what {
+            0 | 1 => a.reset_streams(now, streams),
+            2 => a.request_stream_reset(now, streams),
+            _ => a.add_streams(now, stream.0, stream.0),
+        };
+    });
+}
+
+/// A parameter of RE-CONFIG, whose number mostly is one that counts.
+fn re_config_parameter(source: &mut Source<'_>, seen: &Seen) -> ReConfigParameter {
+    let request = PEER_INITIAL_TSN + u32::from(source.below(12));
+    let streams = (0..source.below(3)).map(|_| StreamId(source.below(12).into())).collect();
+    match source.below(8) {
+        0 | 1 => ReConfigParameter::OutgoingReset(OutgoingReset {
+            request,
+            response: seen.request,
+            last_tsn: Tsn(source.number()),
+            streams,
+        }),
+        2 => ReConfigParameter::IncomingReset { request, streams },
+        3 => ReConfigParameter::AssociationReset { request },
+        4 => ReConfigParameter::AddOutgoing { request, streams: source.short() % 900 },
+        5 => ReConfigParameter::AddIncoming { request, streams: source.short() % 900 },
+        _ => ReConfigParameter::Response(ReConfigResponse {
+            request: seen.request,
+            result: ReConfigResult(source.below(8).into()),
+            next_tsns: None,
+        }),
     }
 }
 
@@ -340,7 +387,13 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
         },
         13 => error(ErrorCause::StaleCookie(source.number())),
         14 => error(ErrorCause::Unknown { code: source.short(), value: Bytes::new() }),
-        _ => match source.below(5) {
+        _ => match source.below(8) {
+            3 => PeerChunk::Raw(chunk_type::RE_CONFIG, 0, source.take(40)),
+            4..=6 => {
+                let count = source.below(2) + 1;
+                let parameters = (0..count).map(|_| re_config_parameter(source, seen));
+                re_config(parameters.collect::<Vec<_>>())
+            }
             0 => PeerChunk::Raw(chunk_type::SACK_PATH, source.byte(), source.take(8)),
             1 => PeerChunk::Raw(chunk_type::TIMESTAMP, source.byte(), source.take(8)),
             2 => PeerChunk::Raw(chunk_type::CANDIDATES, source.byte(), source.take(40)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lanes::Lanes;
 use manypath_wire::{DataFlags, Mid, StreamId};
+use resets::Resets;
 
 use crate::policy::stream_sched::StreamScheduler;
 use crate::sizes::DataKind;
@@ -14,6 +15,7 @@ use crate::tx::outstanding::abandoned::Limits;
 
 mod expiry;
 mod lanes;
+mod resets;
 
 pub(crate) use expiry::Dropped;
 
@@ -149,6 +151,8 @@ pub(crate) struct SendQueue {
     urgent: VecDeque<Queued>,
     /// Only urgent messages may leave.
     is_held: bool,
+    /// Streams that are being reset, if any are.
+    resets: Option<Box<Resets>>,
     bytes: usize,
     numbers: Numbers,
     kind: DataKind,
@@ -193,11 +197,19 @@ impl SendQueue {
         self.messages.is_empty()
             && self.urgent.is_empty()
             && self.lanes.as_ref().is_none_or(|lanes| lanes.is_empty())
+            && self.resets.as_ref().is_none_or(|resets| resets.is_empty())
     }
 
     pub(crate) fn push(&mut self, queued_at: Instant, options: SendOptions, payload: Bytes) {
         self.bytes += payload.len();
         let queued = Queued::new(queued_at, options, payload);
+        match &mut self.resets {
+            Some(resets) if resets.holds(options.stream) => resets.park(queued),
+            _ => self.enqueue(queued),
+        }
+    }
+
+    fn enqueue(&mut self, queued: Queued) {
         self.note_limits(&queued);
         match &mut self.lanes {
             None => self.messages.push_back(queued),
@@ -213,6 +225,9 @@ impl SendQueue {
     /// Queues a message that leaves before all others, except one that has begun to leave.
     pub(crate) fn push_urgent(&mut self, options: SendOptions, payload: Bytes, in_plain: bool) {
         let queued_at = Instant::ZERO; // its age is of no interest
+        if let Some(resets) = &mut self.resets {
+            resets.joined(options.stream);
+        }
         self.urgent.push_back(Queued { in_plain, ..Queued::new(queued_at, options, payload) });
     }
 
@@ -239,7 +254,15 @@ impl SendQueue {
     /// True if the next fragment is of an urgent message.
     #[inline]
     fn is_urgent_next(&self) -> bool {
-        !self.urgent.is_empty() && self.unfinished().is_none()
+        self.next_urgent().is_some() && self.unfinished().is_none()
+    }
+
+    /// The next urgent message, unless its stream is just being reset.
+    #[inline]
+    fn next_urgent(&self) -> Option<&Queued> {
+        let may_leave =
+            |m: &&Queued| self.resets.as_ref().is_none_or(|resets| !resets.bars(m.options.stream));
+        self.urgent.front().filter(may_leave)
     }
 
     /// The message that must be finished before an urgent one.
@@ -249,14 +272,14 @@ impl SendQueue {
             None => self.messages.front().filter(has_begun),
             Some(lanes) if lanes.must_finish() => lanes.front(),
             // No two messages of a stream at a time (RFC 8260 §2.2.2).
-            Some(lanes) => lanes.front_of(self.urgent.front()?.options.stream).filter(has_begun),
+            Some(lanes) => lanes.front_of(self.next_urgent()?.options.stream).filter(has_begun),
         }
     }
 
     /// True if all messages are in one queue and may leave. This is the common case, and cheap.
     #[inline]
     fn is_simple(&self) -> bool {
-        self.lanes.is_none() && self.urgent.is_empty() && !self.is_held
+        self.lanes.is_none() && self.urgent.is_empty() && !self.is_held && self.resets.is_none()
     }
 
     #[inline]
@@ -270,7 +293,7 @@ impl SendQueue {
             self.urgent.front()
         } else if self.is_held {
             None
-        } else if self.urgent.is_empty() {
+        } else if self.next_urgent().is_none() {
             self.next_message()
         } else {
             self.unfinished()
@@ -316,17 +339,28 @@ impl SendQueue {
 
     #[inline(never)]
     fn pop_of_several(&mut self, limit: usize) -> Option<Fragment> {
+        let fragment = self.cut_of_several(limit)?;
+        if fragment.flags.end()
+            && let Some(resets) = &mut self.resets
+        {
+            resets.left(fragment.stream);
+        }
+        Some(fragment)
+    }
+
+    fn cut_of_several(&mut self, limit: usize) -> Option<Fragment> {
         self.front()?;
         if self.is_urgent_next() {
             return self.numbers.cut(&mut self.urgent, limit, self.kind);
         }
+        let urgent = self.next_urgent().map(|m| m.options.stream);
         let Some(lanes) = &mut self.lanes else {
             let fragment = self.numbers.cut(&mut self.messages, limit, self.kind)?;
             self.bytes -= fragment.payload.len();
             return Some(fragment);
         };
-        let (stream, lane) = match self.urgent.front() {
-            Some(m) if !lanes.must_finish() => (m.options.stream, lanes.lane(m.options.stream)?),
+        let (stream, lane) = match urgent {
+            Some(stream) if !lanes.must_finish() => (stream, lanes.lane(stream)?),
             _ => lanes.front_lane()?,
         };
         let fragment = self.numbers.cut(lane, limit, self.kind)?;
@@ -378,6 +412,28 @@ impl Numbers {
             message.payload.split_to(len)
         };
         Some(Fragment { payload, stream: options.stream, flags, kind, mid, ppid_or_fsn })
+    }
+
+    /// Lets the numbers of these streams begin again; of all, if there are none in the list.
+    fn reset(&mut self, streams: &[StreamId]) {
+        if streams.is_empty() {
+            self.0.clear();
+        }
+        for stream in streams {
+            if let Some(next) = self.0.get_mut(usize::from(stream.0)) {
+                *next = [Mid(0); 2];
+            }
+        }
+    }
+
+    /// True if no message of these streams was numbered yet; of all, if there are none in the list.
+    fn are_first(&self, streams: &[StreamId]) -> bool {
+        let is_first = |next: &[Mid; 2]| *next == [Mid(0); 2];
+        if streams.is_empty() {
+            self.0.iter().all(is_first)
+        } else {
+            streams.iter().all(|s| self.0.get(usize::from(s.0)).is_none_or(is_first))
+        }
     }
 
     /// The number of the next message with these options.

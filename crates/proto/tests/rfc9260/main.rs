@@ -25,6 +25,7 @@ mod paths;
 mod policies;
 mod random;
 mod rare_sacks;
+mod reconfiguration;
 mod retransmit;
 mod roaming;
 mod send;

@@ -28,6 +28,8 @@ pub(crate) struct Extensions {
     /// Packets with checksum 0, by the method that this end has, too (RFC 9653 §5.1). It has a
     /// parameter of its own.
     pub(crate) zero_checksum: bool,
+    /// The RE-CONFIG chunk (RFC 6525 §5.1.1).
+    pub(crate) reconfiguration: bool,
 }
 
 impl Extensions {
@@ -42,6 +44,7 @@ impl Extensions {
             candidates: types.contains(&chunk_type::CANDIDATES),
             partial_reliability: types.contains(&chunk_type::FORWARD_TSN),
             zero_checksum: false,
+            reconfiguration: types.contains(&chunk_type::RE_CONFIG),
         }
     }
 
@@ -56,6 +59,7 @@ impl Extensions {
             self.candidates,
             self.partial_reliability,
             self.zero_checksum,
+            self.reconfiguration,
         ];
         (0..).zip(announced).map(|(bit, is_known)| u16::from(is_known) << bit).sum()
     }
@@ -72,6 +76,7 @@ impl Extensions {
             candidates: is_known(5),
             partial_reliability: is_known(6),
             zero_checksum: is_known(7),
+            reconfiguration: is_known(8),
         }
     }
 
@@ -86,6 +91,7 @@ impl Extensions {
             (self.candidates, chunk_type::CANDIDATES),
             (self.partial_reliability, chunk_type::FORWARD_TSN),
             (self.partial_reliability && self.interleaving, chunk_type::I_FORWARD_TSN),
+            (self.reconfiguration, chunk_type::RE_CONFIG),
         ];
         announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk))
     }
@@ -108,6 +114,8 @@ pub(crate) struct Agreed {
     pub(crate) partial_reliability: bool,
     /// Packets to the peer have checksum 0.
     pub(crate) zero_checksum: bool,
+    /// Both ends can reset and add streams.
+    pub(crate) reconfiguration: bool,
     /// The kind of chunks that carry user data in both directions.
     pub(crate) data_kind: DataKind,
     pub(crate) sack_paths: SackPaths,
@@ -124,6 +132,7 @@ impl Agreed {
             candidates: false,
             partial_reliability: false,
             zero_checksum: false,
+            reconfiguration: false,
             data_kind: DataKind::Data,
             sack_paths: SackPaths::new(config),
         }
@@ -142,6 +151,7 @@ impl Association {
         self.agreed.partial_reliability =
             self.config.partial_reliability && peer.partial_reliability;
         self.agreed.zero_checksum = self.config.zero_checksum && peer.zero_checksum;
+        self.agreed.reconfiguration = self.config.stream_reconfiguration && peer.reconfiguration;
         self.agreed.data_kind = if self.config.message_interleaving && peer.interleaving {
             DataKind::IData
         } else {

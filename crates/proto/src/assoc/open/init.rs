@@ -161,6 +161,7 @@ pub(crate) fn parameters(
         candidates: more.candidates,
         partial_reliability: config.partial_reliability,
         zero_checksum: config.zero_checksum,
+        reconfiguration: config.stream_reconfiguration,
     };
     let types: Bytes = announced.types().collect();
     if !types.is_empty() {

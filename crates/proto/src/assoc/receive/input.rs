@@ -23,6 +23,9 @@ use crate::view::PathId;
 /// Longest text of an ABORT that is kept, in bytes.
 const MAX_REASON: usize = 256;
 
+/// RE-CONFIG chunks of a packet that count. An end has an answer and a request to send at a time.
+const MAX_RE_CONFIGS: u8 = 2;
+
 /// Facts about the earlier chunks of a packet that its later chunks need.
 struct Progress {
     now: Instant,
@@ -38,6 +41,7 @@ struct Progress {
     /// packet full of them does not draw many packets.
     answered_heartbeat: bool,
     reported_unknown: bool,
+    re_configs: u8,
 }
 
 /// Signs that a packet is the peer's.
@@ -62,6 +66,7 @@ impl Progress {
             timestamp: None,
             answered_heartbeat: false,
             reported_unknown: false,
+            re_configs: 0,
         }
     }
 
@@ -148,6 +153,7 @@ impl Association {
         if progress.has_data {
             self.after_data_packet(&progress);
         }
+        self.end_deferred_reset();
         self.run_key_management(now);
         self.tell_if_readable();
     }
@@ -258,6 +264,12 @@ impl Association {
             }
             Chunk::HeartbeatAck(info) => self.on_heartbeat_ack(p.now, &info.0, p.from, p.path),
             Chunk::Candidates(candidates) => self.on_candidates(p.now, &candidates),
+            // A peer that floods us gets no more answers than a flood of packets draws.
+            Chunk::ReConfig(chunk) if p.re_configs < MAX_RE_CONFIGS => {
+                p.re_configs += 1;
+                self.on_re_config(p.now, p.from, &chunk);
+            }
+            Chunk::ReConfig(_) => {}
             // A late packet of ours reached a peer that has already closed, and the answer overtook
             // SHUTDOWN COMPLETE. Everything is delivered.
             Chunk::Abort(abort)
@@ -320,6 +332,9 @@ impl Association {
         if !self.takes_data(DataKind::Data, tsn, length == 0) {
             return;
         }
+        if self.awaits_reset(stream, tsn) {
+            return self.after_data_chunk(Ok(Arrival::Dropped), flags, stream, p);
+        }
         let Some(receiver) = self.rx.receiver.as_mut() else { return };
         let arrival = receiver.inbound.accept(data, &mut receiver.tracker);
         p.note_new(&arrival, length);
@@ -332,6 +347,9 @@ impl Association {
         let length = data.payload.len();
         if !self.takes_data(DataKind::IData, tsn, length == 0) {
             return;
+        }
+        if self.awaits_reset(stream, tsn) {
+            return self.after_data_chunk(Ok(Arrival::Dropped), flags, stream, p);
         }
         let Some(receiver) = self.rx.receiver.as_mut() else { return };
         let arrival = receiver.inbound.accept_i_data(data, &mut receiver.tracker);

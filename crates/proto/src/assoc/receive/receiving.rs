@@ -26,6 +26,8 @@ pub(crate) struct Receiving {
 /// The receiving side, once the peer's initial TSN is known.
 #[derive(Debug)]
 pub(crate) struct Receiver {
+    /// The peer's first TSN.
+    pub(crate) initial_tsn: Tsn,
     pub(crate) tracker: TsnTracker,
     pub(crate) delayed: DelayedAck,
     pub(crate) inbound: Inbound,
@@ -145,6 +147,7 @@ impl Association {
     pub(crate) fn start_receiver(&mut self, peer_tsn: Tsn, streams_in: u16, now: Instant) {
         let c = &self.config;
         self.rx.receiver = Some(Receiver {
+            initial_tsn: peer_tsn,
             tracker: TsnTracker::new(peer_tsn),
             delayed: DelayedAck::new(SackConfig {
                 sack_delay: c.sack_delay,

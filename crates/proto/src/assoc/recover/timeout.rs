@@ -55,6 +55,7 @@ impl Association {
                 Timer::Assoc(AssocTimer::Forward) => self.on_forward_timer(now),
                 // `output` drops what has expired.
                 Timer::Assoc(AssocTimer::Lifetime) => {}
+                Timer::Assoc(AssocTimer::Reconfigure) => self.on_reconfigure_timer(now),
                 // `output` asks again which paths are too dear.
                 Timer::Assoc(AssocTimer::Ranks) => {}
                 // `output` looks for a chunk to copy.

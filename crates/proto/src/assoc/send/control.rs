@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use manypath_wire::{
-    COMMON_HEADER_LEN, CommonHeader, ErrorCause, ForwardTsn, PacketBuilder, SackPath, Tsn,
+    COMMON_HEADER_LEN, CommonHeader, ErrorCause, ForwardTsn, PacketBuilder, ReConfig, SackPath,
+    Tsn,
 };
 
 use super::outgoing::OutgoingPacket;
@@ -26,6 +27,8 @@ pub(crate) enum Control {
     SackPathFailed { serial: u32, to: AddressPair },
     Candidates { on: PathId },
     ForwardTsn { chunk: ForwardTsn, on: PathId },
+    ReConfig { on: PathId },
+    ReConfigured { chunk: ReConfig, to: AddressPair },
     Check { info: [u8; CHECK_INFO_LEN], to: AddressPair },
     Shutdown,
     ShutdownAck { on: PathId },
@@ -94,12 +97,14 @@ impl Association {
             | Control::HeartbeatAck { to, .. }
             | Control::SackPathFailed { to, .. }
             | Control::Check { to, .. }
+            | Control::ReConfigured { to, .. }
             | Control::ShutdownComplete { to }
             | Control::Abort { to, .. } => return Some(*to),
             Control::Init { on }
             | Control::ShutdownAck { on }
             | Control::Candidates { on }
-            | Control::ForwardTsn { on, .. } => self.paths.get(*on),
+            | Control::ForwardTsn { on, .. }
+            | Control::ReConfig { on } => self.paths.get(*on),
             Control::CookieEcho | Control::Error(_) | Control::Shutdown => None,
         };
         on.or_else(|| self.paths.get(self.control_path())).map(Path::pair)
@@ -134,6 +139,8 @@ impl Association {
         match chunk {
             Control::CookieEcho if path.is_some_and(joins) => room,
             Control::CookieEcho | Control::Init { .. } => usize::from(u16::MAX),
+            // Its list of streams may be longer than a path takes whose packets are very short.
+            Control::ReConfig { .. } => room.max(BASE_PACKET),
             _ => room,
         }
     }
@@ -179,6 +186,10 @@ impl Association {
                 self.candidates_chunk().is_some_and(|chunk| packet.push_candidates(&chunk))
             }
             Control::ForwardTsn { chunk, .. } => packet.push_forward_tsn(chunk),
+            Control::ReConfig { .. } => {
+                self.request_chunk().is_some_and(|chunk| packet.push_re_config(chunk))
+            }
+            Control::ReConfigured { chunk, .. } => packet.push_re_config(chunk),
             Control::Check { info, .. } => packet.push_heartbeat(info),
             Control::Shutdown => {
                 let receiver = self.rx.receiver.as_ref();

@@ -24,6 +24,7 @@ impl Association {
     ) -> Option<Transmit> {
         self.rekey_if_due(now);
         self.give_up_if_due(now);
+        self.reconfigure_if_due(now);
         while let Some(control) = self.control.pop_front() {
             if let Some(transmit) = self.control_packet(now, control, buf) {
                 return Some(transmit);

@@ -102,6 +102,25 @@ impl Interleaved {
         self.messages.is_empty()
     }
 
+    /// True if a message of a stream is not delivered to its end.
+    pub(super) fn holds(&self, stream: StreamId) -> bool {
+        let first = self.messages.range(Key::first_of(stream)..).next();
+        self.stream(stream).partial.is_some() || first.is_some_and(|(key, _)| key.stream == stream)
+    }
+
+    /// Lets the numbers of ordered messages begin again, those of all streams if none is named.
+    /// Numbers of unordered messages are not counted.
+    pub(super) fn reset(&mut self, streams: &[StreamId]) {
+        if streams.is_empty() {
+            self.streams.iter_mut().for_each(|stream| stream.next_mid = Mid(0));
+        }
+        for stream in streams {
+            if let Some(stream) = self.streams.get_mut(usize::from(stream.0)) {
+                stream.next_mid = Mid(0);
+            }
+        }
+    }
+
     fn stream(&self, stream: StreamId) -> Stream {
         self.streams.get(usize::from(stream.0)).copied().unwrap_or_default()
     }
