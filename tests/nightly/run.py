@@ -27,7 +27,7 @@ SHARES = {"fuzz": 0.5, "random": 0.3, "disk": 0.1, "kill": 0.1}
 # Takes the time that it takes, after the others.
 ONCE = ["installs"]
 FUZZ_SHARES = {"engine": 6}
-FAMILIES = ["plain", "nr-sack", "redundant", "combined", "adaptive", "ranked", "candidates", "protected", "slow"]
+FAMILIES = ["plain", "nr-sack", "redundant", "combined", "adaptive", "ranked", "candidates", "protected", "slow", "reconfigured"]
 RANDOM_RUNS = 400
 DISK_RUNS = 5000
 KILLS = 20

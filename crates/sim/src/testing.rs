@@ -68,6 +68,8 @@ pub enum Family {
     /// disturbs some paths. Of each four plans one has no operation that can end the association:
     /// he must not either.
     Protected,
+    /// With streams that are reset and added (RFC 6525), some of them with protected packets.
+    Reconfigured,
 }
 
 impl Family {
@@ -83,6 +85,7 @@ impl Family {
         ("slow", Family::Slow),
         ("limited", Family::Limited),
         ("protected", Family::Protected),
+        ("reconfigured", Family::Reconfigured),
     ];
 }
 
@@ -201,6 +204,12 @@ pub enum Op {
     SetPrimary(Side, usize),
     /// The paths from an address get a rank.
     Rank(Side, usize, PathRank),
+    /// A side resets a stream that it sends on, or all of them.
+    ResetStreams(Side, Option<u16>),
+    /// A side asks its peer to reset a stream, or all of them.
+    RequestReset(Side, Option<u16>),
+    /// A side adds streams, outgoing and incoming ones.
+    AddStreams(Side, u16, u16),
     /// `a` takes the path at that place of its table out of the association, unless it is the
     /// last one that is verified.
     RemovePath(usize),

@@ -83,6 +83,11 @@ fn random_operations_with_protected_packets_lose_nothing() {
 }
 
 #[test]
+fn random_operations_with_streams_that_begin_again_lose_nothing() {
+    run_all(Family::Reconfigured);
+}
+
+#[test]
 fn the_combined_family_has_all_combinations_in_a_row() {
     let settings = (1000..1160).map(|seed| {
         let setting = Plan::of_family(Family::Combined, seed).setting;
@@ -141,6 +146,15 @@ fn a_cookie_of_an_attempt_before_the_one_that_succeeded_begins_nothing() {
                 }
             }
         }
+    }
+}
+
+/// The peer answered that a request waits, and its last answer went to an address that was gone.
+/// The request was then repeated on that path alone.
+#[test]
+fn a_request_that_waits_leaves_a_dead_path() {
+    if let Err(failure) = Plan::of_family(Family::Reconfigured, 3654).run() {
+        panic!("{failure}");
     }
 }
 

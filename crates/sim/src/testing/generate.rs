@@ -138,6 +138,18 @@ impl Plan {
                 plan.setting.is_protected = true;
                 plan.with_middle(next(4) == 0)
             }
+            Family::Reconfigured => {
+                let overrides = [
+                    ("stream_reconfiguration", "true"),
+                    ("message_interleaving", ["false", "true"][next(2)]),
+                    ("stream_scheduler", ["fcfs", "rr", "wfq"][next(3)]),
+                    ("rekey_packets", "30"),
+                ];
+                let preset = plan.setting.preset;
+                let mut plan = plan.under(preset, &overrides);
+                plan.setting.is_protected = next(4) == 0;
+                plan.with_resets()
+            }
         }
     }
 
@@ -182,6 +194,22 @@ impl Plan {
             };
             let lasts = Duration::from_millis(spread(&mut rng, 30_000));
             self.steps.insert(at, (op, lasts));
+        }
+        self
+    }
+
+    /// Puts requests to reset and add streams between the operations.
+    fn with_resets(mut self) -> Plan {
+        let mut rng = Rng::from_number(self.seed).fork("resets");
+        for _ in 0..2 + rng.below(20) {
+            let at = rng.below(1 + self.steps.len() as u64) as usize;
+            let stream = pick(&mut rng, &[None, Some(0), Some(1), Some(2), Some(3)]);
+            let op = match rng.below(5) {
+                0..=2 => Op::ResetStreams(side(&mut rng), stream),
+                3 => Op::RequestReset(side(&mut rng), stream),
+                _ => Op::AddStreams(side(&mut rng), rng.below(4) as u16, rng.below(4) as u16),
+            };
+            self.steps.insert(at, (op, pause(&mut rng)));
         }
         self
     }

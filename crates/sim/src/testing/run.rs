@@ -6,7 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use manypath_proto::{AssocClosed, ConnectTo, Event, Instant, PathId, PathState};
+use manypath_proto::{
+    AssocClosed, Association, ConnectTo, Event, Instant, PathId, PathState, ReconfigureError,
+    StreamId,
+};
 
 use super::tamper::Disturbance;
 use super::{Ending, Op, Plan, Side};
@@ -432,6 +435,15 @@ impl Run {
                     host.set_rank(local, rank);
                 }
             }
+            Op::ResetStreams(side, stream) => self.reconfigure(side, |assoc, now| {
+                assoc.reset_streams(now, stream.map(StreamId).as_slice())
+            }),
+            Op::RequestReset(side, stream) => self.reconfigure(side, |assoc, now| {
+                assoc.request_stream_reset(now, stream.map(StreamId).as_slice())
+            }),
+            Op::AddStreams(side, outgoing, incoming) => {
+                self.reconfigure(side, |assoc, now| assoc.add_streams(now, outgoing, incoming))
+            }
             Op::RemovePath(place) => {
                 let now = net.now();
                 let paths = self.pair.a.paths();
@@ -450,6 +462,19 @@ impl Run {
             }
             Op::Restart(side) => self.host(side).kill_and_restart(),
             Op::Shutdown(side) => self.host(side).shutdown(),
+        }
+    }
+
+    /// Asks for a change of streams. The association may refuse it.
+    fn reconfigure(
+        &mut self,
+        side: Side,
+        ask: impl FnOnce(&mut Association, Instant) -> Result<(), ReconfigureError>,
+    ) {
+        let now = self.pair.net.now();
+        let host = self.host(side);
+        if host.is_established() {
+            let _ = host.command(|assoc| ask(assoc, now));
         }
     }
 

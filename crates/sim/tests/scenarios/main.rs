@@ -33,6 +33,7 @@ mod pf_paper;
 mod protection;
 mod rack;
 mod ranks;
+mod reconfiguration;
 mod redundancy;
 mod repeatable;
 mod roaming;
