@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath_net::{Uplinks, unmapped};
 use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Config, Message, PathId, PathRank, PathStats, Peer,
-    PeerIdentity, SendOptions, StreamId,
+    AssocClosed, AssocId, AssocStats, Config, Instant, Message, PathId, PathRank, PathStats, Peer,
+    PeerIdentity, ReconfigureError, SendOptions, StreamId,
 };
 use tokio::task::coop;
 
@@ -337,6 +337,68 @@ impl Association {
     pub fn interleaves(&self) -> bool {
         self.shared()
             .with(|inner, _| inner.assocs.engine.assoc(self.id()).is_some_and(|a| a.interleaves()))
+    }
+
+    /// Resets streams that this end sends on; all, if none is named: the numbers of their messages
+    /// begin again (RFC 6525 §5.1.2). Messages given before are sent before, and those given from
+    /// now on wait until the peer has answered. The event
+    /// [`StreamsReconfigured`](crate::Event::StreamsReconfigured) tells the answer; the peer gets
+    /// [`IncomingStreamsReset`](crate::Event::IncomingStreamsReset). Both ends need
+    /// `stream_reconfiguration`.
+    ///
+    /// # Errors
+    /// Gives the reason why nothing was done.
+    pub fn reset_streams(&self, streams: &[StreamId]) -> Result<(), ReconfigureError> {
+        self.reconfigure(|assoc, now| assoc.reset_streams(now, streams))
+    }
+
+    /// Asks the peer to reset streams that it sends on; all, if none is named (RFC 6525 §5.1.3).
+    /// The event [`StreamsReconfigured`](crate::Event::StreamsReconfigured) tells whether it
+    /// agrees, and [`IncomingStreamsReset`](crate::Event::IncomingStreamsReset) when it has done
+    /// it.
+    ///
+    /// # Errors
+    /// Gives the reason why nothing was done.
+    pub fn request_stream_reset(&self, streams: &[StreamId]) -> Result<(), ReconfigureError> {
+        self.reconfigure(|assoc, now| assoc.request_stream_reset(now, streams))
+    }
+
+    /// Adds streams that this end sends on, and asks the peer to add streams that it sends on (RFC
+    /// 6525 §5.1.5, §5.1.6). The event
+    /// [`StreamsReconfigured`](crate::Event::StreamsReconfigured) tells the answer for each
+    /// direction; from then on the new streams can be used.
+    ///
+    /// # Errors
+    /// Gives the reason why nothing was done.
+    pub fn add_streams(&self, outgoing: u16, incoming: u16) -> Result<(), ReconfigureError> {
+        self.reconfigure(|assoc, now| assoc.add_streams(now, outgoing, incoming))
+    }
+
+    fn reconfigure(
+        &self,
+        ask: impl FnOnce(&mut manypath_proto::Association, Instant) -> Result<(), ReconfigureError>,
+    ) -> Result<(), ReconfigureError> {
+        self.shared().with(|inner, now| {
+            let assoc = inner.assocs.engine.assoc_mut(self.id());
+            let result = assoc.map_or(Err(ReconfigureError::NotOpen), |assoc| ask(assoc, now));
+            inner.assocs.kick();
+            result
+        })
+    }
+
+    /// Both ends can reset and add streams (RFC 6525).
+    pub fn reconfigures(&self) -> bool {
+        self.shared()
+            .with(|inner, _| inner.assocs.engine.assoc(self.id()).is_some_and(|a| a.reconfigures()))
+    }
+
+    /// The numbers of streams that this end and the peer may send on; `None` once the association
+    /// is forgotten.
+    pub fn streams(&self) -> Option<(u16, usize)> {
+        self.shared().with(|inner, _| {
+            let assoc = inner.assocs.engine.assoc(self.id())?;
+            Some((assoc.outbound_streams(), assoc.inbound_streams()))
+        })
     }
 
     /// Makes a path the primary one.

@@ -206,6 +206,7 @@ pub use manypath_net::{
 pub use manypath_net::{LookupError, Relay, RelayStatus, look_up_number};
 pub use manypath_proto::{
     AssocClosed, AssocId, AssocStats, Config, ElectReason, Event, Instant, Message, MtuReason,
-    PathId, PathRank, PathState, PathStats, Payload, PeerIdentity, RankError, RestoreReason, Rng,
-    SendOptions, SharedEvidence, SharedSign, Ssn, StreamId, SuppressReason, config, overlay, sizes,
+    PathId, PathRank, PathState, PathStats, Payload, PeerIdentity, RankError, ReconfigureError,
+    RequestOutcome, RestoreReason, Rng, SendOptions, SharedEvidence, SharedSign, Ssn, StreamId,
+    StreamRequest, SuppressReason, config, overlay, sizes,
 };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::*;
 use manypath::{
     AssocClosed, BindError, Bytes, Config, ConnectError, ConnectTarget, Endpoint, EndpointOptions,
-    SendError, StreamId,
+    Event, EventStream, ReconfigureError, RequestOutcome, SendError, StreamId, StreamRequest,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -497,4 +497,45 @@ async fn an_idle_endpoint_ends_with_its_last_handle() {
         assert!(start.elapsed() < LONG, "the socket is closed in the end");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn streams_begin_again_and_more_are_added_while_the_association_is_open() {
+    let (a, z) = (client(&["127.0.0.3"]), server(&["127.0.0.1"]));
+    let (from, to) = connected(&a, &z).await;
+    assert!(from.reconfigures() && to.reconfigures(), "the profile fast has the extension");
+    let (mut asked, mut told) = (from.events(), to.events());
+    from.send(on(1), Bytes::from_static(b"before")).await.unwrap();
+    from.reset_streams(&[StreamId(1)]).unwrap();
+    from.send(on(1), Bytes::from_static(b"after")).await.unwrap();
+    for expected in [b"before".as_slice(), b"after"] {
+        let message = within("a message", to.recv()).await.unwrap().unwrap();
+        assert_eq!((message.payload.to_vec().as_slice(), message.ssn.0), (expected, 0));
+    }
+    let streams = vec![StreamId(1)];
+    let outcome = RequestOutcome::Performed;
+    let is_answer = |request| Event::StreamsReconfigured { request, outcome, by_peer: false };
+    let answer = is_answer(StreamRequest::ResetOutgoing(streams.clone()));
+    within("the answer", event(&mut asked, answer)).await;
+    within("the reset", event(&mut told, Event::IncomingStreamsReset { streams })).await;
+
+    let before = from.streams().unwrap();
+    from.add_streams(3, 0).unwrap();
+    within("the answer", event(&mut asked, is_answer(StreamRequest::AddOutgoing(3)))).await;
+    assert_eq!(from.streams(), Some((before.0 + 3, before.1)));
+    from.send(on(before.0 + 2), Bytes::from_static(b"new")).await.unwrap();
+    let message = within("a message", to.recv()).await.unwrap().unwrap();
+    assert_eq!(message.stream, StreamId(before.0 + 2));
+    from.shutdown().await.unwrap();
+    assert_eq!(from.reset_streams(&[]), Err(ReconfigureError::NotOpen));
+}
+
+/// Waits until an event comes.
+async fn event(events: &mut EventStream, expected: Event) {
+    while let Some(event) = events.next().await {
+        if event == expected {
+            return;
+        }
+    }
+    panic!("{expected:?} did not come");
 }
