@@ -168,7 +168,8 @@ fn look(t: &mut Script, seen: &mut Seen) {
                     seen.heartbeats.drain(..excess);
                 }
                 Chunk::ReConfig(ReConfig { parameters }) => {
-                    let latest = parameters.iter().filter_map(ReConfigParameter::request).last();
+                    let latest =
+                        parameters.iter().filter_map(ReConfigParameter::request).next_back();
                     seen.request = latest.unwrap_or(seen.request);
                 }
                 Chunk::IData(IData { tsn, .. }) | Chunk::Data(Data { tsn, .. }) => {
