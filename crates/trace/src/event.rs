@@ -459,30 +459,9 @@ impl Event {
             Told::SendBufferEmpty => Event::SendBufferEmpty,
             Told::PeerShutdown => Event::PeerShutdown,
             Told::Restarted => Event::Restarted,
-            Told::StreamsReconfigured { request, outcome, by_peer } => {
-                let (streams, added) = match request {
-                    StreamRequest::ResetOutgoing(list) | StreamRequest::ResetIncoming(list) => {
-                        (numbers(list), 0)
-                    }
-                    StreamRequest::AddOutgoing(count) | StreamRequest::AddIncoming(count) => {
-                        (Vec::new(), *count)
-                    }
-                    _ => return None,
-                };
-                Event::StreamsReconfigured {
-                    request: request.name().to_owned(),
-                    streams,
-                    added,
-                    outcome: outcome.name().to_owned(),
-                    by_peer: *by_peer,
-                }
-            }
-            Told::IncomingStreamsReset { streams } => {
-                Event::IncomingStreamsReset { streams: numbers(streams) }
-            }
-            Told::IncomingStreamsAdded { added, streams } => {
-                Event::IncomingStreamsAdded { added: *added, streams: *streams }
-            }
+            Told::StreamsReconfigured { .. }
+            | Told::IncomingStreamsReset { .. }
+            | Told::IncomingStreamsAdded { .. } => return of_streams(event),
             Told::PeerError { cause } => Event::PeerError { cause: *cause },
             Told::MessageAbandoned { stream, ppid, was_sent } => {
                 Event::MessageAbandoned { stream: stream.0, ppid: *ppid, was_sent: *was_sent }
@@ -492,6 +471,38 @@ impl Event {
             _ => return None,
         })
     }
+}
+
+/// The trace event for one that tells of streams that were reset or added.
+fn of_streams(event: &manypath_proto::Event) -> Option<Event> {
+    use manypath_proto::Event as Told;
+    Some(match event {
+        Told::StreamsReconfigured { request, outcome, by_peer } => {
+            let (streams, added) = match request {
+                StreamRequest::ResetOutgoing(list) | StreamRequest::ResetIncoming(list) => {
+                    (numbers(list), 0)
+                }
+                StreamRequest::AddOutgoing(count) | StreamRequest::AddIncoming(count) => {
+                    (Vec::new(), *count)
+                }
+                _ => return None,
+            };
+            Event::StreamsReconfigured {
+                request: request.name().to_owned(),
+                streams,
+                added,
+                outcome: outcome.name().to_owned(),
+                by_peer: *by_peer,
+            }
+        }
+        Told::IncomingStreamsReset { streams } => {
+            Event::IncomingStreamsReset { streams: numbers(streams) }
+        }
+        Told::IncomingStreamsAdded { added, streams } => {
+            Event::IncomingStreamsAdded { added: *added, streams: *streams }
+        }
+        _ => return None,
+    })
 }
 
 fn numbers(streams: &[StreamId]) -> Vec<u16> {
