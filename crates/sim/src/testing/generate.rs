@@ -139,16 +139,9 @@ impl Plan {
                 plan.with_middle(next(4) == 0)
             }
             Family::Reconfigured => {
-                let overrides = [
-                    ("stream_reconfiguration", "true"),
-                    ("message_interleaving", ["false", "true"][next(2)]),
-                    ("stream_scheduler", ["fcfs", "rr", "wfq"][next(3)]),
-                    ("rekey_packets", "30"),
-                ];
-                let preset = plan.setting.preset;
-                let mut plan = plan.under(preset, &overrides);
-                plan.setting.is_protected = next(4) == 0;
-                plan.with_resets()
+                let interleaving = ["false", "true"][next(2)];
+                let scheduler = ["fcfs", "rr", "wfq"][next(3)];
+                plan.with_resets(interleaving, scheduler, next(4) == 0)
             }
         }
     }
@@ -199,7 +192,25 @@ impl Plan {
     }
 
     /// Puts requests to reset and add streams between the operations.
-    fn with_resets(mut self) -> Plan {
+    fn with_resets(
+        self,
+        interleaving: &'static str,
+        scheduler: &'static str,
+        is_protected: bool,
+    ) -> Plan {
+        let preset = self.setting.preset;
+        let overrides = [
+            ("stream_reconfiguration", "true"),
+            ("message_interleaving", interleaving),
+            ("stream_scheduler", scheduler),
+            ("rekey_packets", "30"),
+        ];
+        let mut plan = self.under(preset, &overrides);
+        plan.setting.is_protected = is_protected;
+        plan.with_requests()
+    }
+
+    fn with_requests(mut self) -> Plan {
         let mut rng = Rng::from_number(self.seed).fork("resets");
         for _ in 0..2 + rng.below(20) {
             let at = rng.below(1 + self.steps.len() as u64) as usize;

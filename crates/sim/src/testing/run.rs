@@ -6,10 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use manypath_proto::{
-    AssocClosed, Association, ConnectTo, Event, Instant, PathId, PathState, ReconfigureError,
-    StreamId,
-};
+use manypath_proto::{AssocClosed, ConnectTo, Event, Instant, PathId, PathState, StreamId};
 
 use super::tamper::Disturbance;
 use super::{Ending, Op, Plan, Side};
@@ -435,14 +432,8 @@ impl Run {
                     host.set_rank(local, rank);
                 }
             }
-            Op::ResetStreams(side, stream) => self.reconfigure(side, |assoc, now| {
-                assoc.reset_streams(now, stream.map(StreamId).as_slice())
-            }),
-            Op::RequestReset(side, stream) => self.reconfigure(side, |assoc, now| {
-                assoc.request_stream_reset(now, stream.map(StreamId).as_slice())
-            }),
-            Op::AddStreams(side, outgoing, incoming) => {
-                self.reconfigure(side, |assoc, now| assoc.add_streams(now, outgoing, incoming))
+            Op::ResetStreams(side, _) | Op::RequestReset(side, _) | Op::AddStreams(side, ..) => {
+                self.reconfigure(side, op);
             }
             Op::RemovePath(place) => {
                 let now = net.now();
@@ -466,16 +457,22 @@ impl Run {
     }
 
     /// Asks for a change of streams. The association may refuse it.
-    fn reconfigure(
-        &mut self,
-        side: Side,
-        ask: impl FnOnce(&mut Association, Instant) -> Result<(), ReconfigureError>,
-    ) {
+    fn reconfigure(&mut self, side: Side, op: Op) {
         let now = self.pair.net.now();
         let host = self.host(side);
-        if host.is_established() {
-            let _ = host.command(|assoc| ask(assoc, now));
+        if !host.is_established() {
+            return;
         }
+        let _ = host.command(|assoc| match op {
+            Op::ResetStreams(_, stream) => {
+                assoc.reset_streams(now, stream.map(StreamId).as_slice())
+            }
+            Op::RequestReset(_, stream) => {
+                assoc.request_stream_reset(now, stream.map(StreamId).as_slice())
+            }
+            Op::AddStreams(_, outgoing, incoming) => assoc.add_streams(now, outgoing, incoming),
+            _ => Ok(()),
+        });
     }
 
     fn end_faults(&mut self) {
