@@ -70,11 +70,14 @@ pub enum Family {
     Protected,
     /// With streams that are reset and added (RFC 6525), some of them with protected packets.
     Reconfigured,
+    /// With all extensions: messages that may be given up, streams that are reset and added, NR-SACK,
+    /// interleaving and the I bit, over several paths.
+    Extended,
 }
 
 impl Family {
     /// All families, by name.
-    pub const ALL: [(&'static str, Family); 10] = [
+    pub const ALL: [(&'static str, Family); 12] = [
         ("plain", Family::Plain),
         ("nr-sack", Family::NrSack),
         ("redundant", Family::Redundant),
@@ -86,6 +89,7 @@ impl Family {
         ("limited", Family::Limited),
         ("protected", Family::Protected),
         ("reconfigured", Family::Reconfigured),
+        ("extended", Family::Extended),
     ];
 }
 

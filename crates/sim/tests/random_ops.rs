@@ -33,7 +33,7 @@ fn run_all(family: Family) {
         }
     }
     assert!(runs < 100 || losses > 0, "no run lost and rebuilt an association: too tame");
-    let gives_up = matches!(family, Family::Limited);
+    let gives_up = matches!(family, Family::Limited | Family::Extended);
     assert_eq!(abandoned > runs as usize, gives_up && runs > 0, "{abandoned} messages given up");
 }
 
@@ -75,6 +75,11 @@ fn random_operations_on_slow_paths_give_up_no_peer_that_is_heard() {
 #[test]
 fn random_operations_with_messages_that_are_given_up_lose_no_others() {
     run_all(Family::Limited);
+}
+
+#[test]
+fn random_operations_with_all_extensions_lose_nothing_that_is_reliable() {
+    run_all(Family::Extended);
 }
 
 #[test]

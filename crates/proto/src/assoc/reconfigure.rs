@@ -392,7 +392,12 @@ impl Association {
     fn end_job(&mut self, Job { request, by_peer, .. }: Job, outcome: RequestOutcome) {
         let is_done = outcome.is_success();
         match &request {
-            StreamRequest::ResetOutgoing(_) => self.queue.end_reset(is_done),
+            StreamRequest::ResetOutgoing(streams) => {
+                self.queue.end_reset(is_done);
+                if is_done {
+                    self.out.note_renumbered(streams, self.out.highest_tsn());
+                }
+            }
             StreamRequest::AddOutgoing(count) if is_done => {
                 self.agreed.streams_out = self.agreed.streams_out.saturating_add(*count);
             }

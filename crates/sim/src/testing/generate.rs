@@ -40,6 +40,14 @@ const PARAMETERS: &[(&str, &[&str])] = &[
     ("suppress_below", &["2"]),
 ];
 
+/// The extensions of SCTP that are on together.
+const EXTENSIONS: &[(&str, &str)] = &[
+    ("stream_reconfiguration", "true"),
+    ("partial_reliability", "true"),
+    ("nr_sack", "true"),
+    ("immediate_sacks", "true"),
+];
+
 /// The presets and switches of several paths, in all combinations by the seed.
 const COMBINED_PRESETS: &[&str] = &["cmt", "cmt-pf", "mtcp", "msacmt-rt", "msacmt-rtv2"];
 /// Presets for paths that become slow.
@@ -124,12 +132,6 @@ impl Plan {
                 plan.setting.profile = "fast";
                 plan.under(preset, &[timeout]).with_slow_paths()
             }
-            Family::Limited => {
-                let preset = [COMBINED_PRESETS, &["adaptive"]].concat()[next(6)];
-                let drawn = COMBINED.iter().map(|&(name, values)| (name, values[next(2)]));
-                let extension = [("partial_reliability", "true")];
-                plan.under(preset, &drawn.chain(extension).collect::<Vec<_>>()).with_limits()
-            }
             Family::Protected => {
                 let rekey = ("rekey_packets", ["10", "30", "100", "300", "1000"][next(5)]);
                 let kept = ("old_keys_kept", ["100 ms", "1 s", "120 s"][next(3)]);
@@ -138,11 +140,35 @@ impl Plan {
                 plan.setting.is_protected = true;
                 plan.with_middle(next(4) == 0)
             }
+            Family::Limited | Family::Reconfigured | Family::Extended => {
+                plan.with_extensions(family, next)
+            }
+        }
+    }
+
+    /// Uses extensions of SCTP.
+    fn with_extensions(self, family: Family, mut next: impl FnMut(usize) -> usize) -> Plan {
+        let plan = self;
+        match family {
+            Family::Limited => {
+                let preset = [COMBINED_PRESETS, &["adaptive"]].concat()[next(6)];
+                let drawn = COMBINED.iter().map(|&(name, values)| (name, values[next(2)]));
+                let extension = [("partial_reliability", "true")];
+                plan.under(preset, &drawn.chain(extension).collect::<Vec<_>>()).with_limits()
+            }
+            Family::Extended => {
+                let preset = ["cmt", "cmt-pf", "mtcp", "adaptive"][next(4)];
+                let interleaving = ["false", "true"][next(2)];
+                let scheduler = ["fcfs", "rr", "wfq"][next(3)];
+                let plan = plan.with_resets(interleaving, scheduler, next(4) == 0);
+                plan.under(preset, EXTENSIONS).with_limits()
+            }
             Family::Reconfigured => {
                 let interleaving = ["false", "true"][next(2)];
                 let scheduler = ["fcfs", "rr", "wfq"][next(3)];
                 plan.with_resets(interleaving, scheduler, next(4) == 0)
             }
+            _ => plan,
         }
     }
 

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 use manypath_wire::{
-    COMMON_HEADER_LEN, CommonHeader, ErrorCause, ForwardTsn, PacketBuilder, ReConfig, SackPath,
-    Tsn,
+    COMMON_HEADER_LEN, CommonHeader, ErrorCause, ForwardTsn, PacketBuilder, ReConfig, SackPath, Tsn,
 };
 
 use super::outgoing::OutgoingPacket;

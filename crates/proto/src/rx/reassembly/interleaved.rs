@@ -46,6 +46,13 @@ struct Stream {
     skipped: [Option<Mid>; 2],
 }
 
+impl Stream {
+    /// Lets the numbers begin again, whatever was skipped before.
+    fn begin_again(&mut self) {
+        (self.next_mid, self.skipped) = (Mid(0), [None; 2]);
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Fragment {
     /// The TSN as the tracker's number, which does not wrap.
@@ -112,11 +119,11 @@ impl Interleaved {
     /// Numbers of unordered messages are not counted.
     pub(super) fn reset(&mut self, streams: &[StreamId]) {
         if streams.is_empty() {
-            self.streams.iter_mut().for_each(|stream| stream.next_mid = Mid(0));
+            self.streams.iter_mut().for_each(Stream::begin_again);
         }
         for stream in streams {
             if let Some(stream) = self.streams.get_mut(usize::from(stream.0)) {
-                stream.next_mid = Mid(0);
+                stream.begin_again();
             }
         }
     }

@@ -4,6 +4,13 @@ use manypath_wire::{Ssn, StreamId};
 
 use super::{Inbound, Stream};
 
+impl Stream {
+    /// Lets the numbers begin again, whatever was skipped before.
+    fn begin_again(&mut self) {
+        (self.next_ssn, self.skipped) = (Ssn(0), None);
+    }
+}
+
 impl Inbound {
     /// The number of incoming streams.
     pub(crate) fn streams(&self) -> usize {
@@ -12,7 +19,7 @@ impl Inbound {
 
     /// Adds streams. Their first message has the number 0.
     pub(crate) fn add_streams(&mut self, count: u16) {
-        let new = Stream { next_ssn: Ssn(0), waiting: 0 };
+        let new = Stream { next_ssn: Ssn(0), waiting: 0, skipped: None };
         self.streams.resize(self.streams.len() + usize::from(count), new);
     }
 
@@ -29,11 +36,11 @@ impl Inbound {
             return false;
         }
         if streams.is_empty() {
-            self.streams.iter_mut().for_each(|stream| stream.next_ssn = Ssn(0));
+            self.streams.iter_mut().for_each(Stream::begin_again);
         }
         for stream in streams {
             if let Some(stream) = self.streams.get_mut(usize::from(stream.0)) {
-                stream.next_ssn = Ssn(0);
+                stream.begin_again();
             }
         }
         if let Some(i) = &mut self.interleaved {

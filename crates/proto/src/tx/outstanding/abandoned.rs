@@ -75,6 +75,16 @@ pub(crate) struct Abandonment {
     point: Tsn,
     /// The highest TSN that the peer was told to skip to.
     told: Tsn,
+    /// Streams whose numbers began again behind a TSN that is outstanding.
+    renumbered: Vec<Renumbered>,
+}
+
+/// Streams that were reset (RFC 6525); all of them, if there are none in the list.
+#[derive(Debug)]
+struct Renumbered {
+    streams: Vec<StreamId>,
+    /// The last TSN before they were.
+    last: Tsn,
 }
 
 impl Outstanding {
@@ -84,7 +94,14 @@ impl Outstanding {
         let Some(sent) = self.ring.get_mut(tsn) else { return };
         sent.is_limited = true;
         let (id, flags, ppid) = (MessageId::of(sent), sent.flags, sent.ppid_or_fsn);
-        let new = || Box::new(Abandonment { limited: VecDeque::new(), point, told: point });
+        let new = || {
+            Box::new(Abandonment {
+                limited: VecDeque::new(),
+                point,
+                told: point,
+                renumbered: Vec::new(),
+            })
+        };
         let limited = &mut self.abandonment.get_or_insert_with(new).limited;
         if flags.begin() {
             let is_whole = flags.end();
@@ -255,12 +272,28 @@ impl Outstanding {
         while a.limited.front().is_some_and(|m| m.is_whole && m.last.lt(base)) {
             a.limited.pop_front();
         }
+        a.renumbered.retain(|reset| reset.last.gt(cum));
         if a.point.lt(cum) {
             a.point = cum;
         }
         while self.ring.get(a.point.next()).is_some_and(|s| s.is_abandoned) {
             a.point = a.point.next();
         }
+    }
+
+    /// Takes note that the numbers of these streams began again behind a TSN, which the peer has
+    /// passed. Older numbers must not be listed, as they would count as new ones.
+    pub(crate) fn note_renumbered(&mut self, streams: &[StreamId], last: Tsn) {
+        if let Some(a) = &mut self.abandonment {
+            a.renumbered.push(Renumbered { streams: streams.to_vec(), last });
+        }
+    }
+
+    fn is_renumbered(&self, stream: StreamId, tsn: Tsn) -> bool {
+        let is_of = |reset: &Renumbered| {
+            tsn.le(reset.last) && (reset.streams.is_empty() || reset.streams.contains(&stream))
+        };
+        self.abandonment.as_ref().is_some_and(|a| a.renumbered.iter().any(is_of))
     }
 
     /// True if the peer waits for TSNs that were given up.
@@ -287,7 +320,7 @@ impl Outstanding {
         let point = self.abandonment.as_ref()?.point;
         while tsn.lt(point) {
             let Some(id) = self.get(tsn.next()).map(MessageId::of) else { break };
-            if is_interleaved || !id.unordered {
+            if (is_interleaved || !id.unordered) && !self.is_renumbered(id.stream, tsn.next()) {
                 let key = (id.stream, id.unordered);
                 if skipped.len() >= most && !skipped.contains_key(&key) {
                     break;

@@ -111,30 +111,48 @@ impl SendQueue {
     /// Messages that are not urgent, in the order of [`retain`](Self::retain).
     fn waiting(&self) -> impl Iterator<Item = &Queued> {
         let in_lanes = self.lanes.iter().flat_map(|lanes| lanes.messages());
-        self.messages.iter().chain(in_lanes)
+        let parked = self.resets.iter().flat_map(|resets| resets.parked());
+        self.messages.iter().chain(in_lanes).chain(parked)
     }
 
     /// Keeps the messages that `is_kept` accepts by themselves and their place, and returns the
     /// others.
     fn retain(&mut self, is_kept: impl Fn(&Queued, usize) -> bool) -> Vec<Dropped> {
-        let (mut dropped, mut place, mut bytes) = (Vec::new(), 0, 0);
-        let mut sift = |queue: &mut VecDeque<Queued>| {
-            queue.retain(|message| {
-                place += 1;
-                let keeps = is_kept(message, place - 1);
-                if !keeps {
-                    bytes += message.payload.len();
-                    dropped.push(Dropped { options: message.options, begun: message.mid });
-                }
-                keeps
-            });
-        };
-        sift(&mut self.messages);
+        let mut sieve = Sieve { is_kept, place: 0, bytes: 0, dropped: Vec::new() };
+        sieve.sift(&mut self.messages);
         if let Some(lanes) = &mut self.lanes {
-            lanes.sift(&mut sift);
+            lanes.sift(|queue| sieve.sift(queue));
         }
-        self.bytes -= bytes;
-        dropped
+        if let Some(resets) = &mut self.resets {
+            sieve.dropped.iter().for_each(|gone| resets.left(gone.options.stream));
+            sieve.sift(resets.parked_mut());
+        }
+        self.bytes -= sieve.bytes;
+        sieve.dropped
+    }
+}
+
+/// Removes messages from one queue after the other.
+struct Sieve<F> {
+    is_kept: F,
+    /// Messages looked at.
+    place: usize,
+    /// User bytes removed.
+    bytes: usize,
+    dropped: Vec<Dropped>,
+}
+
+impl<F: Fn(&Queued, usize) -> bool> Sieve<F> {
+    fn sift(&mut self, queue: &mut VecDeque<Queued>) {
+        queue.retain(|message| {
+            self.place += 1;
+            let keeps = (self.is_kept)(message, self.place - 1);
+            if !keeps {
+                self.bytes += message.payload.len();
+                self.dropped.push(Dropped { options: message.options, begun: message.mid });
+            }
+            keeps
+        });
     }
 }
 

@@ -53,6 +53,16 @@ impl Resets {
         self.parked.push_back(queued);
     }
 
+    /// The messages that wait for a reset.
+    pub(super) fn parked(&self) -> &VecDeque<Queued> {
+        &self.parked
+    }
+
+    /// The messages that wait for a reset, to remove some.
+    pub(super) fn parked_mut(&mut self) -> &mut VecDeque<Queued> {
+        &mut self.parked
+    }
+
     /// The reset of the stream that is not requested yet.
     fn waiting(&mut self, stream: StreamId) -> Option<&mut Hold> {
         self.holds.iter_mut().find(|hold| !hold.is_requested && hold.covers(stream))
