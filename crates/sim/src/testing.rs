@@ -70,7 +70,7 @@ pub enum Family {
     Protected,
     /// With streams that are reset and added (RFC 6525), some of them with protected packets.
     Reconfigured,
-    /// With all extensions: messages that may be given up, streams that are reset and added, NR-SACK,
+    /// With all extensions: messages that may be given up, streams that are reset, NR-SACK,
     /// interleaving and the I bit, over several paths.
     Extended,
 }

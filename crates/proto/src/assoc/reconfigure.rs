@@ -279,7 +279,12 @@ impl Association {
         let last_tsn = self.out.highest_tsn();
         let Some(r) = self.reconfigure.as_mut() else { return };
         let is_reset = |job: &Job| matches!(job.request, StreamRequest::ResetOutgoing(_));
-        let may_leave = |job: &&Job| !is_reset(job) || self.queue.may_request_reset();
+        let may_leave = |job: &&Job| match &job.request {
+            StreamRequest::ResetOutgoing(streams) => {
+                self.queue.may_request_reset() && !self.out.may_list(streams)
+            }
+            _ => true,
+        };
         if r.waiting.front().filter(may_leave).is_none() {
             return;
         }
@@ -392,12 +397,7 @@ impl Association {
     fn end_job(&mut self, Job { request, by_peer, .. }: Job, outcome: RequestOutcome) {
         let is_done = outcome.is_success();
         match &request {
-            StreamRequest::ResetOutgoing(streams) => {
-                self.queue.end_reset(is_done);
-                if is_done {
-                    self.out.note_renumbered(streams, self.out.highest_tsn());
-                }
-            }
+            StreamRequest::ResetOutgoing(_) => self.queue.end_reset(is_done),
             StreamRequest::AddOutgoing(count) if is_done => {
                 self.agreed.streams_out = self.agreed.streams_out.saturating_add(*count);
             }

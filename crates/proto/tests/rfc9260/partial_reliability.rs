@@ -409,6 +409,17 @@ fn what_expires_before_the_association_is_open_is_skipped_once_it_is() {
 }
 
 #[test]
+fn room_that_a_timeout_makes_is_told() {
+    let mut t = open(prepared().set("send_buffer", "3000").set("initial_cwnd", "1 pmdcs"));
+    send(&mut t, lives_ms(100), 1400);
+    t.expect("DATA 1");
+    send(&mut t, RELIABLE, 1400);
+    assert_eq!(t.try_send(0, 1400), Err(SendError::Full));
+    t.run_ms(2000);
+    assert!(t.events().contains(&Event::Writable));
+}
+
+#[test]
 fn a_shutdown_waits_for_forward_tsn_and_not_for_the_message() {
     let mut t = client();
     send(&mut t, lives_ms(100), 10);

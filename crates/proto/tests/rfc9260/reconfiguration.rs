@@ -111,7 +111,10 @@ fn outcomes(t: &mut Script) -> Vec<RequestOutcome> {
 #[test]
 fn re_config_is_announced_only_if_the_extension_is_on() {
     let types = |is_on: &str| {
-        let mut t = Setup::client().set("stream_reconfiguration", is_on).start();
+        let mut t = Setup::client()
+            .set("stream_reconfiguration", is_on)
+            .set("partial_reliability", "false")
+            .start();
         t.connect();
         announced(&t.expect_init())
     };

@@ -68,6 +68,10 @@ impl Association {
             if self.abandoning.told.is_none() {
                 self.skip_abandoned(now);
             }
+            // A timeout, too, may have dropped what was given up.
+            if self.out.take_has_freed() {
+                self.tell_if_writable();
+            }
         }
     }
 

@@ -75,16 +75,8 @@ pub(crate) struct Abandonment {
     point: Tsn,
     /// The highest TSN that the peer was told to skip to.
     told: Tsn,
-    /// Streams whose numbers began again behind a TSN that is outstanding.
-    renumbered: Vec<Renumbered>,
-}
-
-/// Streams that were reset (RFC 6525); all of them, if there are none in the list.
-#[derive(Debug)]
-struct Renumbered {
-    streams: Vec<StreamId>,
-    /// The last TSN before they were.
-    last: Tsn,
+    /// Payload was dropped since this was last asked.
+    has_freed: bool,
 }
 
 impl Outstanding {
@@ -95,12 +87,8 @@ impl Outstanding {
         sent.is_limited = true;
         let (id, flags, ppid) = (MessageId::of(sent), sent.flags, sent.ppid_or_fsn);
         let new = || {
-            Box::new(Abandonment {
-                limited: VecDeque::new(),
-                point,
-                told: point,
-                renumbered: Vec::new(),
-            })
+            let limited = VecDeque::new();
+            Box::new(Abandonment { limited, point, told: point, has_freed: false })
         };
         let limited = &mut self.abandonment.get_or_insert_with(new).limited;
         if flags.begin() {
@@ -233,6 +221,14 @@ impl Outstanding {
         sent.state = TsnState::Abandoned;
         let payload = std::mem::take(&mut sent.payload);
         self.user_bytes -= payload.len();
+        if let Some(a) = &mut self.abandonment {
+            a.has_freed = true;
+        }
+    }
+
+    /// True if payload was dropped since this was last asked.
+    pub(crate) fn take_has_freed(&mut self) -> bool {
+        self.abandonment.as_mut().is_some_and(|a| std::mem::take(&mut a.has_freed))
     }
 
     /// True if the peer was told to skip a chunk that was given up: a cumulative TSN ack does not
@@ -272,7 +268,6 @@ impl Outstanding {
         while a.limited.front().is_some_and(|m| m.is_whole && m.last.lt(base)) {
             a.limited.pop_front();
         }
-        a.renumbered.retain(|reset| reset.last.gt(cum));
         if a.point.lt(cum) {
             a.point = cum;
         }
@@ -281,19 +276,12 @@ impl Outstanding {
         }
     }
 
-    /// Takes note that the numbers of these streams began again behind a TSN, which the peer has
-    /// passed. Older numbers must not be listed, as they would count as new ones.
-    pub(crate) fn note_renumbered(&mut self, streams: &[StreamId], last: Tsn) {
-        if let Some(a) = &mut self.abandonment {
-            a.renumbered.push(Renumbered { streams: streams.to_vec(), last });
-        }
-    }
-
-    fn is_renumbered(&self, stream: StreamId, tsn: Tsn) -> bool {
-        let is_of = |reset: &Renumbered| {
-            tsn.le(reset.last) && (reset.streams.is_empty() || reset.streams.contains(&stream))
-        };
-        self.abandonment.as_ref().is_some_and(|a| a.renumbered.iter().any(is_of))
+    /// True if FORWARD TSN may list a message of these streams, or of any if there are none in the
+    /// list. While it may, their numbers must not begin again: a peer that has begun already would
+    /// take the old number for a new one.
+    pub(crate) fn may_list(&self, streams: &[StreamId]) -> bool {
+        let is_of = |sent: &Sent| streams.is_empty() || streams.contains(&sent.stream);
+        self.has_limited() && self.ring.iter().any(is_of)
     }
 
     /// True if the peer waits for TSNs that were given up.
@@ -320,7 +308,7 @@ impl Outstanding {
         let point = self.abandonment.as_ref()?.point;
         while tsn.lt(point) {
             let Some(id) = self.get(tsn.next()).map(MessageId::of) else { break };
-            if (is_interleaved || !id.unordered) && !self.is_renumbered(id.stream, tsn.next()) {
+            if is_interleaved || !id.unordered {
                 let key = (id.stream, id.unordered);
                 if skipped.len() >= most && !skipped.contains_key(&key) {
                     break;
