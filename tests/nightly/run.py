@@ -27,7 +27,8 @@ SHARES = {"fuzz": 0.5, "random": 0.3, "disk": 0.1, "kill": 0.1}
 # Takes the time that it takes, after the others.
 ONCE = ["installs"]
 FUZZ_SHARES = {"engine": 6}
-FAMILIES = ["plain", "nr-sack", "redundant", "combined", "adaptive", "ranked", "candidates", "protected", "slow", "reconfigured"]
+FAMILIES = ["plain", "nr-sack", "redundant", "combined", "adaptive", "ranked", "candidates", "protected", "slow",
+            "reconfigured", "limited", "extended"]
 RANDOM_RUNS = 400
 DISK_RUNS = 5000
 KILLS = 20
