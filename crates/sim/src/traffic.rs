@@ -320,7 +320,7 @@ impl Receiver {
             let expected = stream.next_ordered;
             assert!(
                 number == expected || (self.expects_gaps && number > expected),
-                "ordered message {number} on stream {index} came instead of {expected}"
+                "ordered message on stream {index} out of order: {number} instead of {expected}"
             );
             stream.next_ordered = number.wrapping_add(1);
         }
