@@ -50,7 +50,8 @@ def tamper(case, directory):
     case.check("exit codes", codes, codes == (0, 0), said)
     case.check("the file arrived unchanged", arrived, arrived)
     share = goodput / alone if alone else 0
-    case.check("goodput", f"{goodput:.1f} Mbit/s, {share:.1%} of {alone:.1f} Mbit/s without", share >= SHARE_MIN, said)
+    case.check("goodput", f"{goodput:.1f} Mbit/s, {share:.1%} of {alone:.1f} Mbit/s without", share >= SHARE_MIN, said,
+               pace=True)
     many = case.options.seconds >= 5
     for kind in CHANCES:
         case.check(f"did {kind}", plan.counts[kind], plan.counts[kind] > 0 or not many)
