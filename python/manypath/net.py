@@ -59,7 +59,7 @@ class Message:
     """False for a part of a long message that more parts of the same stream follow."""
 
     is_cut_off: bool = False
-    """Its sender gave it up after parts of it had arrived: this part is empty, and the last."""
+    """The sender gave it up after parts of it had arrived: this part is empty, and the last."""
 
 
 class Association:

@@ -155,7 +155,7 @@ pub enum Op {
     },
     /// Sends messages of `length` bytes each that may be given up.
     SendLimited {
-        /// Who sends.
+        /// The side that sends.
         side: Side,
         /// On which stream.
         stream: u16,

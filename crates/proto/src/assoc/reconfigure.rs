@@ -31,7 +31,7 @@ const MAX_LISTED: usize = 500;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReconfigureError {
-    /// One end does not have the extension (`stream_reconfiguration`).
+    /// This end or its peer does not have the extension (`stream_reconfiguration`).
     #[error("one end cannot reset or add streams (stream_reconfiguration)")]
     NotSupported,
     /// The association is not open yet, or it is shutting down.

@@ -443,7 +443,7 @@ impl Endpoint {
                 self.refuse_stale(now, from, packet, cookie, 0);
                 return false;
             }
-            // Its association is over.
+            // The cookie's association is over.
             CookieAction::Restart if self.past.is_cookie_used(cookie.local_tag) => return false,
             CookieAction::Restart if assoc.refuse_cookie_while_shutting_down() => return false,
             CookieAction::Restart => {

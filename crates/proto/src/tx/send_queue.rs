@@ -28,9 +28,10 @@ pub struct SendOptions {
     pub ppid: u32,
     /// Deliver as soon as it is complete, whatever the order of its stream (RFC 9260 §6.6).
     pub unordered: bool,
-    /// The message is given up that long after it was queued. It is then sent no more, and what is
-    /// missing of it is skipped (RFC 3758 §4). To a peer that does not support that, a message of
-    /// which something was sent is sent to its end. `None`: it is never given up.
+    /// The message is given up that long after it was queued. It is then sent no more, and the peer
+    /// skips what is missing of it (RFC 3758 §4). A message that waits is dropped sooner, if it
+    /// would arrive later than that. To a peer that does not support skipping, a message of which
+    /// something was sent is sent to its end. `None`: it is never given up.
     pub lifetime: Option<Duration>,
     /// The message is given up when a part of it is lost that was sent again so often (RFC 7496
     /// §3.1). Without meaning if the peer does not support that. `None`: there is no limit.

@@ -34,7 +34,7 @@ fn a_client_that_restarts_within_its_handshake_is_served() {
     t.expect("COOKIE ACK");
     assert_eq!(t.last().packet.header.verification_tag, 900, "nobody has this tag any more");
     t.events();
-    // Its cookie is newer than that of the association. §5.2.4 has no action, as it has no tie
+    // The cookie is newer than that of the association. §5.2.4 has no action, as it has no tie
     // tags: the client would repeat it until it gives up.
     t.set_view(second.1);
     t.peer(cookie_echo(&second.0));
@@ -218,16 +218,23 @@ fn a_cookie_of_an_attacker_opens_no_association_in_the_name_of_another() {
     assert_eq!(t.last().packet.header.verification_tag, PEER_TAG);
 }
 
-#[test]
-fn a_late_cookie_of_a_crossing_init_does_not_change_the_tag_of_an_open_association() {
+/// A client whose INIT crosses that of a peer, which then restarts and sends another. Also the
+/// cookies for both INITs of the peer.
+fn crossed_by_a_peer_that_restarts() -> (Script, Bytes, Bytes) {
     let mut t = Setup::client().start();
     t.connect();
     t.expect_init();
     t.peer(init().tag(500).tsn(900));
     let old = t.expect_init_ack();
     t.run_ms(10);
-    t.peer(init()); // the peer has restarted
+    t.peer(init());
     let new = t.expect_init_ack();
+    (t, old, new)
+}
+
+#[test]
+fn a_late_cookie_of_a_crossing_init_does_not_change_the_tag_of_an_open_association() {
+    let (mut t, old, new) = crossed_by_a_peer_that_restarts();
     t.peer(cookie_echo(&new)); // §5.2.4, case B
     t.expect("COOKIE ACK");
     t.peer(data(1));
@@ -245,14 +252,7 @@ fn a_late_cookie_of_a_crossing_init_does_not_change_the_tag_of_an_open_associati
 
 #[test]
 fn a_peer_that_restarted_while_both_opened_begins_again_by_a_stale_cookie() {
-    let mut t = Setup::client().start();
-    t.connect();
-    t.expect_init();
-    t.peer(init().tag(500).tsn(900));
-    let old = t.expect_init_ack();
-    t.run_ms(10);
-    t.peer(init());
-    let new = t.expect_init_ack();
+    let (mut t, old, new) = crossed_by_a_peer_that_restarts();
     // The first cookie arrives first. Its association has received data of the first attempt.
     t.peer([cookie_echo(&old), data(900).stream(0, 0)]);
     t.expect_all(&["COOKIE ACK", "SACK 900"]);

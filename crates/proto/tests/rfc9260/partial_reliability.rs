@@ -10,30 +10,24 @@ use manypath_wire::{Chunk, Mid, Parameter, SkippedMessage, chunk_type};
 
 use super::common::announced;
 
-const RELIABLE: SendOptions = SendOptions {
-    stream: StreamId(0),
-    ppid: 0,
-    unordered: false,
-    lifetime: None,
-    max_retransmissions: None,
-    priority: None,
-    sack_immediately: false,
-};
+fn reliable() -> SendOptions {
+    SendOptions::default()
+}
 
 fn on(stream: u16) -> SendOptions {
-    SendOptions { stream: StreamId(stream), ..RELIABLE }
+    SendOptions { stream: StreamId(stream), ..reliable() }
 }
 
 fn lives_ms(ms: u64) -> SendOptions {
-    SendOptions { lifetime: Some(Duration::from_millis(ms)), ..RELIABLE }
+    SendOptions { lifetime: Some(Duration::from_millis(ms)), ..reliable() }
 }
 
 fn repeated_at_most(times: u16) -> SendOptions {
-    SendOptions { max_retransmissions: Some(times), ..RELIABLE }
+    SendOptions { max_retransmissions: Some(times), ..reliable() }
 }
 
 fn important(priority: u32) -> SendOptions {
-    SendOptions { priority: Some(priority), ..RELIABLE }
+    SendOptions { priority: Some(priority), ..reliable() }
 }
 
 fn prepared() -> Setup {
@@ -198,7 +192,7 @@ fn a_message_that_expires_unsent_is_dropped_for_any_peer() {
 #[test]
 fn an_acknowledged_message_is_not_given_up() {
     let mut t = client();
-    send(&mut t, RELIABLE, 10);
+    send(&mut t, reliable(), 10);
     send(&mut t, lives_ms(100), 10);
     t.take_sent();
     t.peer(sack(0).gap(2, 2));
@@ -259,7 +253,7 @@ fn the_rest_of_a_message_that_has_begun_to_leave_is_skipped_too() {
     t.expect("DATA 3");
     t.run_ms(100);
     t.expect("FORWARD TSN 4 0:0");
-    send(&mut t, RELIABLE, 10);
+    send(&mut t, reliable(), 10);
     t.peer(sack(4));
     t.expect("DATA 5");
 }
@@ -284,7 +278,7 @@ fn a_lost_fragment_that_may_not_be_repeated_takes_the_unsent_rest_along() {
 fn less_important_messages_make_room_for_more_important_ones() {
     let setup = prepared().set("initial_cwnd", "1 pmdcs").set("send_buffer", "6000");
     let mut t = open(setup);
-    send(&mut t, RELIABLE, 1400);
+    send(&mut t, reliable(), 1400);
     for priority in [3, 5, 4] {
         send(&mut t, important(priority), 1400);
     }
@@ -305,7 +299,7 @@ fn less_important_messages_make_room_for_more_important_ones() {
 fn forward_tsn_stops_before_what_is_not_given_up() {
     let mut t = client();
     send(&mut t, lives_ms(100), 10);
-    send(&mut t, RELIABLE, 10);
+    send(&mut t, reliable(), 10);
     send(&mut t, lives_ms(100), 10);
     t.take_sent();
     t.run_ms(100);
@@ -413,10 +407,20 @@ fn room_that_a_timeout_makes_is_told() {
     let mut t = open(prepared().set("send_buffer", "3000").set("initial_cwnd", "1 pmdcs"));
     send(&mut t, lives_ms(100), 1400);
     t.expect("DATA 1");
-    send(&mut t, RELIABLE, 1400);
+    send(&mut t, reliable(), 1400);
     assert_eq!(t.try_send(0, 1400), Err(SendError::Full));
     t.run_ms(2000);
     assert!(t.events().contains(&Event::Writable));
+}
+
+#[test]
+fn a_tail_loss_probe_leaves_skipped_data_in_the_flight() {
+    let setup = prepared().set("tail_loss_probe", "true").set("rto_initial", "3 s");
+    let mut t = open(setup);
+    send(&mut t, lives_ms(10), 1000);
+    t.run_ms(900);
+    assert_eq!(t.assoc().stats().forward_tsns_sent, 1);
+    assert!(t.path(1).flight_size > 0, "no SACK has said what became of it");
 }
 
 #[test]

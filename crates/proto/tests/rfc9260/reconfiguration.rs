@@ -135,7 +135,7 @@ fn nothing_is_asked_of_a_peer_without_the_extension() {
         assert_eq!(asked, Err(ReconfigureError::NotSupported));
         assert_eq!(t.with(|a, now| a.add_streams(now, 1, 1)), Err(ReconfigureError::NotSupported));
         t.expect_nothing();
-        // Its type says to skip it in silence.
+        // The type says to skip it in silence.
         t.peer([re_config([incoming(1, &[])]), heartbeat(b"alive")]);
         t.expect("HEARTBEAT ACK");
         t.expect_nothing();

@@ -187,7 +187,7 @@ impl Association {
         if !is_done {
             return ReConfigResult::WRONG_SSN;
         }
-        // What was sent before the reset is there to be read before the application learns of it.
+        // The application can read all that was sent before the reset before it learns of it.
         self.tell_if_readable();
         self.events.push(Event::IncomingStreamsReset { streams: streams.to_vec() });
         ReConfigResult::PERFORMED

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manypath_wire::StreamId;
+use manypath_wire::{COMMON_HEADER_LEN, StreamId};
 use smallvec::SmallVec;
 
 use crate::assoc::recover::timeout::TimeoutCause;
@@ -64,7 +64,7 @@ impl Association {
         }
         if self.out.has_limited() {
             self.give_up_lost(now);
-            // What was given up before the association was open is told once it is.
+            // The peer is told of messages given up before the association was open once it is.
             if self.abandoning.told.is_none() {
                 self.skip_abandoned(now);
             }
@@ -207,7 +207,7 @@ impl Association {
         if !self.state.may_send_data() {
             return;
         }
-        let room = self.control_room(Some(on)) - manypath_wire::COMMON_HEADER_LEN;
+        let room = self.control_room(Some(on)).saturating_sub(COMMON_HEADER_LEN);
         let Some(chunk) = self.out.forward_tsn(self.agreed.data_kind, room) else { return };
         self.control.retain(|waiting| !matches!(waiting, Control::ForwardTsn { .. }));
         self.control.push_back(Control::ForwardTsn { chunk, on });

@@ -138,7 +138,7 @@ impl Association {
         match chunk {
             Control::CookieEcho if path.is_some_and(joins) => room,
             Control::CookieEcho | Control::Init { .. } => usize::from(u16::MAX),
-            // Its list of streams may be longer than a path takes whose packets are very short.
+            // The list of streams may be longer than a path takes whose packets are very short.
             Control::ReConfig { .. } => room.max(BASE_PACKET),
             _ => room,
         }

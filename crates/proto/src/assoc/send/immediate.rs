@@ -9,8 +9,8 @@ impl Association {
     /// The I bit for the new chunk with this TSN, or no flag. It is set if only a SACK lets more
     /// data leave: the chunk fills the windows while data waits, or probes a closed window.
     ///
-    /// One such chunk is in flight at a time. Its SACK comes within a round trip and acknowledges
-    /// what came before, so more of them would only cost SACKs.
+    /// There is one such chunk in flight at a time. Its SACK comes within a round trip and
+    /// acknowledges what came before, so more of them would only cost SACKs.
     #[inline]
     pub(super) fn asks_for_sack(&mut self, tsn: Tsn, is_probe: bool) -> DataFlags {
         if self.config.immediate_sacks && (is_probe || self.waits_for_sack()) {

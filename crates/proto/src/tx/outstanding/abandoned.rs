@@ -113,6 +113,9 @@ impl Outstanding {
     /// True if a chunk must not be sent again.
     pub(crate) fn is_over(&self, tsn: Tsn, now: Instant) -> bool {
         let Some(sent) = self.get(tsn).filter(|s| s.is_limited) else { return false };
+        if sent.is_abandoned {
+            return true;
+        }
         let Some(message) = self.limited_at(tsn) else { return false };
         let Limits { expires, retransmissions } = message.limits;
         expires.is_some_and(|at| at <= now)

@@ -42,9 +42,9 @@ pub(crate) struct Sent {
     pub(crate) missing_reports: u8,
     /// Fast retransmitted once already; from then on only T3-rtx retransmits it (§7.2.4, point 5).
     pub(crate) fast_retransmitted: bool,
-    /// Its message may be given up before it is acknowledged.
+    /// The message may be given up before it is acknowledged.
     pub(crate) is_limited: bool,
-    /// Its message was given up: it is not sent again, whatever its state.
+    /// The message was given up: the chunk is not sent again, whatever its state.
     pub(crate) is_abandoned: bool,
     /// The last of its transmissions that was taken for lost.
     pub(crate) loss: Option<Loss>,
