@@ -115,7 +115,8 @@ pub struct World {
     /// Everything between the hosts.
     pub net: Network,
     /// In the order of their nodes.
-    hosts: Vec<Host>,
+    /// Each by itself: a list that grows holds room for as many again.
+    hosts: Vec<Box<Host>>,
     /// Hosts that may have commands that wait.
     waiting: Vec<HostId>,
     flows: u32,
@@ -201,7 +202,7 @@ impl World {
         let id = HostId(self.hosts.len() as u32);
         let node = self.net.add_node();
         let engine = self.engine_config(&setup.config);
-        self.hosts.push(Host::with_engine_config(node, setup, engine));
+        self.hosts.push(Box::new(Host::with_engine_config(node, setup, engine)));
         self.waiting.push(id);
         id
     }

@@ -127,6 +127,8 @@ impl Outstanding {
     /// Makes room for a path with this id.
     pub(crate) fn add_path(&mut self, path: PathId) {
         if self.queues.len() <= path.index() {
+            // Paths are few and their queues are large: no room for twice as many.
+            self.queues.reserve_exact(path.index() + 1 - self.queues.len());
             self.queues.resize_with(path.index() + 1, PathQueues::default);
         }
     }

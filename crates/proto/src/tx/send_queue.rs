@@ -122,10 +122,29 @@ impl Fragment {
     }
 }
 
+/// What the chunks of a message say of it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+struct Labels {
+    stream: StreamId,
+    ppid: u32,
+    unordered: bool,
+    sack_immediately: bool,
+}
+
+/// When a message is given up: see [`SendOptions`].
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+struct QueuedLimits {
+    lifetime: Option<Duration>,
+    max_retransmissions: Option<u16>,
+    priority: Option<u32>,
+}
+
 #[derive(Debug)]
 struct Queued {
     payload: Bytes,
-    options: SendOptions,
+    labels: Labels,
+    /// Elsewhere, as most messages have none, and many may wait.
+    limits: Option<Box<QueuedLimits>>,
     queued_at: Instant,
     /// The message's number, known once its first fragment was cut.
     mid: Option<Mid>,
@@ -137,7 +156,12 @@ struct Queued {
 
 impl Queued {
     fn new(queued_at: Instant, options: SendOptions, payload: Bytes) -> Queued {
-        Queued { payload, options, queued_at, mid: None, cut: 0, in_plain: false }
+        let SendOptions { stream, ppid, unordered, sack_immediately, .. } = options;
+        let SendOptions { lifetime, max_retransmissions, priority, .. } = options;
+        let labels = Labels { stream, ppid, unordered, sack_immediately };
+        let limits = QueuedLimits { lifetime, max_retransmissions, priority };
+        let limits = (limits != QueuedLimits::default()).then(|| Box::new(limits));
+        Queued { payload, labels, limits, queued_at, mid: None, cut: 0, in_plain: false }
     }
 }
 
@@ -262,7 +286,7 @@ impl SendQueue {
     #[inline]
     fn next_urgent(&self) -> Option<&Queued> {
         let may_leave =
-            |m: &&Queued| self.resets.as_ref().is_none_or(|resets| !resets.bars(m.options.stream));
+            |m: &&Queued| self.resets.as_ref().is_none_or(|resets| !resets.bars(m.labels.stream));
         self.urgent.front().filter(may_leave)
     }
 
@@ -273,7 +297,7 @@ impl SendQueue {
             None => self.messages.front().filter(has_begun),
             Some(lanes) if lanes.must_finish() => lanes.front(),
             // No two messages of a stream at a time (RFC 8260 §2.2.2).
-            Some(lanes) => lanes.front_of(self.next_urgent()?.options.stream).filter(has_begun),
+            Some(lanes) => lanes.front_of(self.next_urgent()?.labels.stream).filter(has_begun),
         }
     }
 
@@ -304,7 +328,7 @@ impl SendQueue {
     /// Every message given so far is on one of the first `streams` streams.
     pub(crate) fn fits_streams(&self, streams: u16) -> bool {
         let in_lanes = self.lanes.iter().flat_map(|lanes| lanes.messages());
-        self.messages.iter().chain(in_lanes).all(|m| m.options.stream.0 < streams)
+        self.messages.iter().chain(in_lanes).all(|m| m.labels.stream.0 < streams)
     }
 
     /// User bytes that the next fragment of at most `limit` bytes would have.
@@ -354,7 +378,7 @@ impl SendQueue {
         if self.is_urgent_next() {
             return self.numbers.cut(&mut self.urgent, limit, self.kind);
         }
-        let urgent = self.next_urgent().map(|m| m.options.stream);
+        let urgent = self.next_urgent().map(|m| m.labels.stream);
         let Some(lanes) = &mut self.lanes else {
             let fragment = self.numbers.cut(&mut self.messages, limit, self.kind)?;
             self.bytes -= fragment.payload.len();
@@ -388,23 +412,23 @@ impl Numbers {
     ) -> Option<Fragment> {
         let message = queue.front_mut()?;
         let len = message.payload.len().min(limit);
-        let (options, cut) = (message.options, message.cut);
+        let (labels, cut) = (message.labels, message.cut);
         let mut flags = DataFlags::default();
-        if options.unordered {
+        if labels.unordered {
             flags = flags | DataFlags::UNORDERED;
         }
         let mid = match message.mid {
             Some(mid) => mid,
             None => {
                 flags = flags | DataFlags::BEGIN;
-                *message.mid.insert(self.next(options, kind))
+                *message.mid.insert(self.next(labels, kind))
             }
         };
         let is_first = flags.begin() || kind == DataKind::Data;
-        let ppid_or_fsn = if is_first { options.ppid } else { cut };
+        let ppid_or_fsn = if is_first { labels.ppid } else { cut };
         let payload = if len == message.payload.len() {
             flags = flags | DataFlags::END;
-            if options.sack_immediately {
+            if labels.sack_immediately {
                 flags = flags | DataFlags::IMMEDIATE;
             }
             queue.pop_front()?.payload
@@ -412,7 +436,7 @@ impl Numbers {
             message.cut = cut.wrapping_add(1);
             message.payload.split_to(len)
         };
-        Some(Fragment { payload, stream: options.stream, flags, kind, mid, ppid_or_fsn })
+        Some(Fragment { payload, stream: labels.stream, flags, kind, mid, ppid_or_fsn })
     }
 
     /// Lets the numbers of these streams begin again; of all, if there are none in the list.
@@ -437,17 +461,17 @@ impl Numbers {
         }
     }
 
-    /// The number of the next message with these options.
+    /// The number of the next message with these labels.
     #[inline]
-    fn next(&mut self, options: SendOptions, kind: DataKind) -> Mid {
-        if options.unordered && kind == DataKind::Data {
+    fn next(&mut self, labels: Labels, kind: DataKind) -> Mid {
+        if labels.unordered && kind == DataKind::Data {
             return Mid(0); // it needs none
         }
-        let stream = usize::from(options.stream.0);
+        let stream = usize::from(labels.stream.0);
         if self.0.len() <= stream {
             self.0.resize(stream + 1, [Mid(0); 2]);
         }
-        let next = &mut self.0[stream][usize::from(options.unordered)];
+        let next = &mut self.0[stream][usize::from(labels.unordered)];
         let mid = *next;
         *next = mid.next();
         mid

@@ -136,8 +136,7 @@ impl Association {
     }
 
     fn note_dropped(&mut self, dropped: Vec<Dropped>) {
-        for Dropped { options, begun } in dropped {
-            let (stream, unordered, ppid) = (options.stream, options.unordered, options.ppid);
+        for Dropped { stream, unordered, ppid, begun } in dropped {
             if let Some(mid) = begun {
                 let id = MessageId { stream, unordered, mid };
                 self.out.give_up_begun(id);

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use manypath_wire::{Mid, StreamId};
 
-use super::{Limits, Queued, SendOptions, SendQueue};
+use super::{Labels, Limits, Queued, SendQueue};
 use crate::time::Instant;
 use crate::tx::MessageId;
 
 /// A message that left the queue without being sent to its end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    pub(crate) options: SendOptions,
+    pub(crate) stream: StreamId,
+    pub(crate) unordered: bool,
+    pub(crate) ppid: u32,
     /// The number of the message, if something of it was sent.
     pub(crate) begun: Option<Mid>,
 }
@@ -20,12 +22,14 @@ pub(crate) struct Dropped {
 impl Queued {
     /// When the message is given up.
     fn expires(&self) -> Option<Instant> {
-        self.options.lifetime.map(|lifetime| self.queued_at + lifetime)
+        self.limits.as_ref()?.lifetime.map(|lifetime| self.queued_at + lifetime)
     }
 
     /// True if the message would be late, were it sent now.
     fn is_late(&self, now: Instant, takes: impl Fn(Duration) -> Duration) -> bool {
-        let Some(lifetime) = self.options.lifetime else { return false };
+        let Some(lifetime) = self.limits.as_ref().and_then(|limits| limits.lifetime) else {
+            return false;
+        };
         self.queued_at + lifetime <= now + takes(lifetime)
     }
 }
@@ -34,7 +38,7 @@ impl SendQueue {
     /// Takes note of the limits of a message that joins the queue.
     pub(super) fn note_limits(&mut self, queued: &Queued) {
         let expires = queued.expires();
-        self.has_limited |= expires.is_some() || queued.options.max_retransmissions.is_some();
+        self.has_limited |= queued.limits.is_some();
         if expires.is_some() && self.expires.is_none_or(|first| expires < Some(first)) {
             self.expires = expires;
         }
@@ -52,7 +56,7 @@ impl SendQueue {
             return None;
         }
         let message = self.front()?;
-        let retransmissions = message.options.max_retransmissions;
+        let retransmissions = message.limits.as_ref()?.max_retransmissions;
         let limits = Limits { expires: message.expires(), retransmissions };
         (limits != Limits::default()).then_some(limits)
     }
@@ -80,7 +84,7 @@ impl SendQueue {
     pub(crate) fn drop_begun(&mut self, id: MessageId) -> bool {
         let is_it = |m: &Queued| {
             let MessageId { stream, unordered, mid } = id;
-            m.mid == Some(mid) && m.options.stream == stream && m.options.unordered == unordered
+            m.mid == Some(mid) && m.labels.stream == stream && m.labels.unordered == unordered
         };
         !self.retain(|m, _| !is_it(m)).is_empty()
     }
@@ -90,7 +94,8 @@ impl SendQueue {
     pub(crate) fn prune(&mut self, priority: u32, bytes: usize) -> Vec<Dropped> {
         let (mut places, mut place) = (Vec::new(), 0);
         for message in self.waiting() {
-            let theirs = message.options.priority.filter(|theirs| *theirs > priority);
+            let theirs = message.limits.as_ref().and_then(|limits| limits.priority);
+            let theirs = theirs.filter(|theirs| *theirs > priority);
             if let (Some(theirs), None) = (theirs, message.mid) {
                 places.push((theirs, place, message.payload.len()));
             }
@@ -124,7 +129,7 @@ impl SendQueue {
             lanes.sift(|queue| sieve.sift(queue));
         }
         if let Some(resets) = &mut self.resets {
-            sieve.dropped.iter().for_each(|gone| resets.left(gone.options.stream));
+            sieve.dropped.iter().for_each(|gone| resets.left(gone.stream));
             sieve.sift(resets.parked_mut());
         }
         self.bytes -= sieve.bytes;
@@ -149,7 +154,8 @@ impl<F: Fn(&Queued, usize) -> bool> Sieve<F> {
             let keeps = (self.is_kept)(message, self.place - 1);
             if !keeps {
                 self.bytes += message.payload.len();
-                self.dropped.push(Dropped { options: message.options, begun: message.mid });
+                let Labels { stream, ppid, unordered, .. } = message.labels;
+                self.dropped.push(Dropped { stream, unordered, ppid, begun: message.mid });
             }
             keeps
         });

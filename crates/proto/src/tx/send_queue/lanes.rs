@@ -37,7 +37,7 @@ impl Lanes {
     }
 
     pub(super) fn push(&mut self, queued: Queued) {
-        let stream = queued.options.stream;
+        let stream = queued.labels.stream;
         let lane = self.lanes.entry(stream).or_default();
         lane.push_back(queued);
         if lane.len() == 1 {

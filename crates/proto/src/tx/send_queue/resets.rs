@@ -93,7 +93,7 @@ impl SendQueue {
         let mut hold = Hold { streams, earlier: 0, is_requested: false };
         let in_lanes = self.lanes.iter().flat_map(|lanes| lanes.messages());
         let all = self.messages.iter().chain(in_lanes).chain(&self.urgent);
-        hold.earlier = all.filter(|m| hold.covers(m.options.stream)).count();
+        hold.earlier = all.filter(|m| hold.covers(m.labels.stream)).count();
         self.resets.get_or_insert_default().holds.push_back(hold);
     }
 
@@ -132,7 +132,7 @@ impl SendQueue {
     fn release(&mut self) {
         let Some(mut resets) = self.resets.take() else { return };
         for queued in std::mem::take(&mut resets.parked) {
-            if resets.holds(queued.options.stream) {
+            if resets.holds(queued.labels.stream) {
                 resets.park(queued);
             } else {
                 self.enqueue(queued);
