@@ -313,6 +313,22 @@ class ForwardTsnChunk(Chunk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EcneChunk(Chunk):
+    """The echo of a mark of congestion (RFC 4960, appendix A)."""
+
+    lowest_tsn: int
+    """The lowest TSN of the marked packet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CwrChunk(Chunk):
+    """The answer to an echo (RFC 4960, appendix A)."""
+
+    lowest_tsn: int
+    """The lowest TSN of the echo."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownChunk(Chunk):
     """A type that is not known here."""
 
@@ -963,6 +979,8 @@ CHUNKS: dict[str, type[Chunk]] = {
     "SACK_PATH": SackPathChunk,
     "CANDIDATES": CandidatesChunk,
     "FORWARD_TSN": ForwardTsnChunk,
+    "ECNE": EcneChunk,
+    "CWR": CwrChunk,
     "UNKNOWN": UnknownChunk,
     "MALFORMED": MalformedChunk,
 }
@@ -1020,9 +1038,11 @@ __all__ = [
     "Connected",
     "CookieAckChunk",
     "CookieEchoChunk",
+    "CwrChunk",
     "DataChunk",
     "Delivered",
     "DtlsChunk",
+    "EcneChunk",
     "ErrorChunk",
     "Event",
     "FastRetransmit",

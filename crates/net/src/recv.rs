@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use manypath_proto::Datagram;
-use quinn_udp::{RecvMeta, UdpSockRef};
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef};
 use tokio::io::Interest;
 
 use crate::sockets::{Socket, UdpSockets};
@@ -153,7 +153,12 @@ impl UdpReceiver {
         }
         let local = SocketAddr::new(meta.dst_ip.unwrap_or(bound.ip()), bound.port());
         let stride = if meta.stride == 0 { length } else { meta.stride };
-        let datagram = |payload: BytesMut| Datagram::new(local, meta.addr, payload);
+        let has_ce = meta.ecn == Some(EcnCodepoint::Ce);
+        let datagram = |payload: BytesMut| {
+            let mut datagram = Datagram::new(local, meta.addr, payload);
+            datagram.has_ce = has_ce;
+            datagram
+        };
         if stride >= length || !self.lent.may_lend() {
             let filled = &self.buffers[slot][..length];
             out.extend(filled.chunks(stride).map(BytesMut::from).map(datagram));

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use manypath_proto::Transmit;
-use quinn_udp::UdpSockRef;
+use quinn_udp::{EcnCodepoint, UdpSockRef};
 use tokio::io::Interest;
 
 use crate::refused::{Refused, SendFailures};
@@ -95,7 +95,7 @@ impl Socket {
         let contents = &batch.bytes[batch.done..end];
         let transmit = quinn_udp::Transmit {
             destination: batch.transmit.remote,
-            ecn: None,
+            ecn: batch.transmit.is_ect.then_some(EcnCodepoint::Ect0),
             contents,
             segment_size: (contents.len() > segment).then_some(segment),
             // A bound socket has its source; naming it again would only make a vanished address

@@ -1,10 +1,11 @@
 //! One association: its state and the surface that applications and the endpoint use.
 //!
 //! The folders are its phases: [`open`], [`send`], [`receive`], [`recover`], [`paths`] and
-//! [`protect`]. Beside them stand [`reconfigure`] and [`shutdown`]. All of them use [`state`],
-//! [`timers`], [`events`], [`buffers`].
+//! [`protect`]. Beside them stand [`ecn`], [`reconfigure`] and [`shutdown`]. All of them use
+//! [`state`], [`timers`], [`events`], [`buffers`].
 
 mod buffers;
+mod ecn;
 mod events;
 mod open;
 mod paths;

@@ -21,6 +21,8 @@ pub struct Datagram {
     pub remote: SocketAddr,
     /// The SCTP packet. A protected one is decrypted in place.
     pub payload: BytesMut,
+    /// The IP header says that the packet met congestion: CE (RFC 3168 §5).
+    pub has_ce: bool,
 }
 
 impl Datagram {
@@ -28,7 +30,7 @@ impl Datagram {
     ///
     /// The bytes are copied only if they are shared.
     pub fn new(local: SocketAddr, remote: SocketAddr, payload: impl Into<BytesMut>) -> Datagram {
-        Datagram { local, remote, payload: payload.into() }
+        Datagram { local, remote, payload: payload.into(), has_ce: false }
     }
 }
 
@@ -47,11 +49,14 @@ pub struct Transmit {
     /// packets may be and cannot be made shorter. All other packets must have the DF bit, which
     /// forbids fragmentation.
     pub may_fragment: bool,
+    /// True if routers may mark the packets instead of dropping them: their IP header shall say
+    /// ECT(0) (RFC 3168 §5).
+    pub is_ect: bool,
 }
 
 impl Transmit {
     /// Packets of that length that IP must not fragment.
     pub fn new(local: SocketAddr, remote: SocketAddr, segment_size: usize) -> Transmit {
-        Transmit { local, remote, segment_size, may_fragment: false }
+        Transmit { local, remote, segment_size, may_fragment: false, is_ect: false }
     }
 }

@@ -341,10 +341,11 @@ impl Endpoint {
             && let Some(index) = self.assocs.of_sealed(&header)
         {
             let handle = |assoc: &mut Association| {
-                assoc.handle_sealed(now, from, datagram.payload, record);
+                assoc.handle_sealed(now, from, datagram.has_ce, datagram.payload, record);
             };
             return self.deliver(index, handle);
         }
+        let is_marked = datagram.has_ce;
         let packet = Packet::checked(header, datagram.payload.freeze());
         if !is_for_us {
             return self.out_of_the_blue(now, from, &packet);
@@ -361,7 +362,7 @@ impl Endpoint {
         }
         match self.assocs.find(from.remote, &packet) {
             Owner::Association(index) => {
-                self.deliver(index, |assoc| assoc.handle_packet(now, from, packet));
+                self.deliver(index, |assoc| assoc.handle_packet(now, from, is_marked, packet));
             }
             Owner::Nobody if self.repeat_last_words(now, from, &packet) => {}
             Owner::Nobody if self.is_late(&packet) => {}

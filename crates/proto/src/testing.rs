@@ -39,6 +39,7 @@ use crate::path::PathStats;
 use crate::view::{PathId, PathState};
 use crate::{
     AssocId, Association, ConnectTo, Datagram, Endpoint, Event, Instant, SendError, SendOptions,
+    Transmit,
 };
 
 /// The SCTP port of the endpoint under test.
@@ -55,6 +56,8 @@ pub struct SentPacket {
     pub local: SocketAddr,
     /// Where to.
     pub remote: SocketAddr,
+    /// Routers may mark it (ECT).
+    pub is_ect: bool,
     /// The packet.
     pub packet: Packet,
 }
@@ -195,6 +198,20 @@ impl Script {
         self.peer_bytes(from, bytes);
     }
 
+    /// The peer sends one packet on this path, counted from 1, and a router marks it (CE).
+    pub fn peer_marked(&mut self, path: usize, chunks: impl Into<Chunks>) {
+        let (local, remote) = self.pairs[path - 1];
+        let header = CommonHeader {
+            source_port: PEER_PORT,
+            destination_port: PORT,
+            verification_tag: self.tag,
+        };
+        let mut datagram = Datagram::new(local, remote, Bytes::from(self.packet(header, chunks)));
+        datagram.has_ce = true;
+        self.endpoint.handle_datagram(self.now, datagram);
+        self.settle();
+    }
+
     /// The bytes of a packet of the peer.
     pub fn packet(&self, header: CommonHeader, chunks: impl Into<Chunks>) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -272,8 +289,8 @@ impl Script {
                 let check = if is_free { Checksum::Ignore } else { Checksum::Verify };
                 let packet = Packet::parse(Bytes::copy_from_slice(bytes), check)
                     .expect("the endpoint sends well-formed packets");
-                let (local, remote) = (t.local, t.remote);
-                self.sent.push_back(SentPacket { at: self.now, local, remote, packet });
+                let Transmit { local, remote, is_ect, .. } = t;
+                self.sent.push_back(SentPacket { at: self.now, local, remote, is_ect, packet });
             }
         }
         while let Some((id, event)) = self.endpoint.poll_event() {

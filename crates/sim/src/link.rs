@@ -39,6 +39,9 @@ pub struct LinkStats {
     pub overflowed: u64,
     /// Packets dropped early by RED.
     pub early: u64,
+    /// Packets marked by RED instead of dropped (CE). Those count in `packets`.
+    #[serde(skip)]
+    pub marked: u64,
     /// Packets dropped by the policer.
     pub policed: u64,
     /// Packets that came while the link was down.
@@ -99,6 +102,10 @@ pub(crate) struct Link {
     counted: lost::Counted,
     loss_range: LossRange,
     red: Option<RedState>,
+    /// The packet that enters may be marked instead of dropped.
+    admits_ect: bool,
+    /// It was.
+    has_marked: bool,
     policer: Option<Bucket>,
     pauses: Option<PausesNs>,
     /// When the last packet's last bit leaves.
@@ -125,6 +132,8 @@ impl Link {
             counted: lost::Counted::default(),
             loss_range: LossRange::ANY,
             red: spec.red.map(RedState::new),
+            admits_ect: false,
+            has_marked: false,
             policer: spec.policer.map(Bucket::new),
             pauses: spec.pauses.map(PausesNs::from),
             busy_until: Instant::ZERO,
@@ -178,7 +187,7 @@ impl Link {
 
     /// True if packets leave in the order in which they enter, each once, whatever their length.
     pub(crate) fn is_regular(&self) -> bool {
-        !self.is_irregular && self.spec.mtu.is_none()
+        !self.is_irregular && self.spec.mtu.is_none() && !self.spec.red.is_some_and(|red| red.marks)
     }
 
     /// Lets a packet in at `at`, and says when it arrives, or why not. It may be a time to come, if
@@ -202,11 +211,16 @@ impl Link {
         packets: &mut Packets,
         plans: &mut SlotQueue,
     ) -> Result<(), DropCause> {
-        let Packet { size, may_fragment, .. } = *packets.get(packet);
+        let Packet { size, may_fragment, is_ect, .. } = *packets.get(packet);
+        self.admits_ect = is_ect;
         let departure = match self.spec.mtu {
             Some(mtu) if size > mtu => self.admit_long(now, size, mtu, may_fragment)?,
             _ => self.admit(now, size)?,
         };
+        if std::mem::take(&mut self.has_marked) {
+            self.stats.marked += 1;
+            packets.get_mut(packet).has_ce = true;
+        }
         let arrival = later(departure, self.delay_ns);
         if self.is_irregular {
             self.launch_irregular(departure, arrival, packet, packets, plans);
@@ -220,6 +234,7 @@ impl Link {
     /// Lets in a packet whose arrival nobody waits for, or says why not. It takes its turn and its
     /// time to be sent like any other.
     pub(crate) fn accept_blank(&mut self, now: Instant, size: u32) -> Result<(), DropCause> {
+        self.admits_ect = false;
         self.admit(now, size).map(drop)
     }
 
@@ -338,7 +353,9 @@ impl Link {
             let missed = idle_ns.checked_div(packet_ns).unwrap_or(u128::MAX);
             red.idle(u64::try_from(missed).unwrap_or(u64::MAX));
         }
-        red.drops(self.backlog.len(), &mut self.rng)
+        let is_chosen = red.drops(self.backlog.len(), &mut self.rng);
+        self.has_marked = is_chosen && self.admits_ect && red.may_mark();
+        is_chosen && !self.has_marked
     }
 
     /// Changes the link from `now` on.

@@ -38,6 +38,7 @@ use feed::{Feed, SourceState};
 use moments::Moments;
 pub(crate) use moments::{Concerned, Moment};
 use nats::Nats;
+pub(crate) use passage::Header;
 pub(crate) use path::Path;
 pub use path::PathDrops;
 pub(crate) use route::PathDirection;

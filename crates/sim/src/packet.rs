@@ -25,6 +25,10 @@ pub(crate) struct Packet {
     pub(crate) hop: u16,
     /// Links that it is too long for cut it into fragments.
     pub(crate) may_fragment: bool,
+    /// Links may mark it instead of dropping it: its IP header says ECT(0).
+    pub(crate) is_ect: bool,
+    /// A link has marked it: its IP header says CE.
+    pub(crate) has_ce: bool,
     /// Why the next link will not take it, if that is known already.
     pub(crate) fate: Option<DropCause>,
 }
@@ -126,6 +130,8 @@ pub struct Delivery {
     pub id: u64,
     /// The UDP payload.
     pub payload: Bytes,
+    /// A link marked it, as it met congestion (CE).
+    pub has_ce: bool,
 }
 
 /// A link of a packet's way did not take it for its length, and says so: ICMP.

@@ -145,12 +145,15 @@ pub struct Red {
     /// From `max` to twice that the probability grows on to 1; else everything is dropped from
     /// `max` on.
     pub gentle: bool,
+    /// Packets whose senders take marks (ECT) are marked instead of dropped, until everything would
+    /// be dropped.
+    pub marks: bool,
     /// Bytes of a typical packet: how fast the average of an idle link falls.
     pub mean_packet: u32,
 }
 
 impl Default for Red {
-    /// 5 to 15 packets, 0.1, 0.002, gentle, 500 bytes.
+    /// 5 to 15 packets, 0.1, 0.002, gentle, without marks, 500 bytes.
     fn default() -> Red {
         Red {
             min: 5.0,
@@ -158,6 +161,7 @@ impl Default for Red {
             max_probability: 0.1,
             weight: 0.002,
             gentle: true,
+            marks: false,
             mean_packet: 500,
         }
     }

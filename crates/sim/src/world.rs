@@ -116,6 +116,7 @@ pub struct World {
     pub net: Network,
     /// In the order of their nodes.
     /// Each by itself: a list that grows holds room for as many again.
+    #[expect(clippy::vec_box, reason = "a host is large, and the list grows")]
     hosts: Vec<Box<Host>>,
     /// Hosts that may have commands that wait.
     waiting: Vec<HostId>,

@@ -155,6 +155,16 @@ pub enum ChunkSummary {
         /// Stream and SSN or MID of the messages listed.
         skipped: Vec<(u16, u32)>,
     },
+    /// The echo of a mark of congestion (RFC 4960, appendix A).
+    Ecne {
+        /// The lowest TSN of the marked packet.
+        lowest_tsn: u32,
+    },
+    /// The answer to an echo (RFC 4960, appendix A).
+    Cwr {
+        /// The lowest TSN of the echo.
+        lowest_tsn: u32,
+    },
     /// A type that is not known here.
     Unknown {
         /// The chunk type.
@@ -277,6 +287,8 @@ impl ChunkSummary {
                 interleaved: chunk.is_interleaved,
                 skipped: chunk.skipped().map(|m| (m.stream.0, m.mid.0)).collect(),
             },
+            Chunk::Ecne(chunk) => ChunkSummary::Ecne { lowest_tsn: chunk.lowest_tsn.0 },
+            Chunk::Cwr(chunk) => ChunkSummary::Cwr { lowest_tsn: chunk.lowest_tsn.0 },
             Chunk::Unknown(chunk) => {
                 ChunkSummary::Unknown { code: chunk.ty(), bytes: chunk.raw().len() as u64 }
             }

@@ -15,6 +15,7 @@ mod candidates;
 mod cookie;
 mod data;
 mod dtls;
+mod ecn;
 mod forward_tsn;
 mod heartbeat;
 mod i_data;
@@ -36,6 +37,7 @@ pub use dtls::{
     DTLS_CONTENT_OFFSET, DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD, DTLS_RECORD_HEADER_LEN,
     DTLS_RECORD_MIN_LEN, DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Dtls,
 };
+pub use ecn::{Cwr, Ecne};
 pub use forward_tsn::{
     FORWARD_TSN_ENTRY_LEN, FORWARD_TSN_HEADER_LEN, ForwardTsn, I_FORWARD_TSN_ENTRY_LEN,
     SkippedMessage,
@@ -84,6 +86,10 @@ pub mod chunk_type {
     pub const COOKIE_ECHO: u8 = 10;
     /// Last message of the handshake.
     pub const COOKIE_ACK: u8 = 11;
+    /// A packet met congestion (RFC 4960, appendix A).
+    pub const ECNE: u8 = 12;
+    /// Answer to ECNE: the congestion window was reduced (RFC 4960, appendix A).
+    pub const CWR: u8 = 13;
     /// Last message of a graceful end.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
     /// Selective acknowledgement that tells what the receiver will not take back
@@ -115,8 +121,7 @@ pub mod chunk_type {
 
 /// One decoded chunk.
 ///
-/// ECNE (12) and CWR (13) are reserved by RFC 9260 and thus [`Chunk::Unknown`]. Flags a type does
-/// not define are ignored, as is what follows the fields of a type of fixed size.
+/// Flags a type does not define are ignored, as is what follows the fields of a type of fixed size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
     /// User data (§3.3.1).
@@ -148,6 +153,10 @@ pub enum Chunk {
     CookieEcho(Bytes),
     /// Cookie acknowledgement (§3.3.12).
     CookieAck,
+    /// A packet met congestion (RFC 4960, appendix A).
+    Ecne(Ecne),
+    /// The congestion window was reduced (RFC 4960, appendix A).
+    Cwr(Cwr),
     /// Shutdown complete (§3.3.13).
     ShutdownComplete {
         /// The T bit: the packet's verification tag is the receiver's own, reflected (§8.5.1).
@@ -189,6 +198,8 @@ impl Chunk {
             chunk_type::ERROR => Chunk::Error(ErrorChunk::decode(raw)),
             chunk_type::COOKIE_ECHO => Chunk::CookieEcho(raw.value_from(0)),
             chunk_type::COOKIE_ACK => Chunk::CookieAck,
+            chunk_type::ECNE => Chunk::Ecne(Ecne::decode(raw)?),
+            chunk_type::CWR => Chunk::Cwr(Cwr::decode(raw)?),
             chunk_type::SHUTDOWN_COMPLETE => {
                 Chunk::ShutdownComplete { tag_reflected: raw.flags & FLAG_T != 0 }
             }
@@ -232,6 +243,8 @@ impl Chunk {
             Chunk::Error(_) => chunk_type::ERROR,
             Chunk::CookieEcho(_) => chunk_type::COOKIE_ECHO,
             Chunk::CookieAck => chunk_type::COOKIE_ACK,
+            Chunk::Ecne(_) => chunk_type::ECNE,
+            Chunk::Cwr(_) => chunk_type::CWR,
             Chunk::ShutdownComplete { .. } => chunk_type::SHUTDOWN_COMPLETE,
             Chunk::Dtls(_) => chunk_type::DTLS,
             Chunk::ReConfig(_) => chunk_type::RE_CONFIG,
@@ -262,6 +275,8 @@ impl Chunk {
             Chunk::Error(_) => "ERROR",
             Chunk::CookieEcho(_) => "COOKIE ECHO",
             Chunk::CookieAck => "COOKIE ACK",
+            Chunk::Ecne(_) => "ECNE",
+            Chunk::Cwr(_) => "CWR",
             Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
             Chunk::Dtls(_) => "DTLS",
             Chunk::ReConfig(_) => "RE-CONFIG",
@@ -294,6 +309,8 @@ impl PacketBuilder<'_> {
             Chunk::Error(error) => error.push(self),
             Chunk::CookieEcho(cookie) => self.push_cookie_echo(cookie),
             Chunk::CookieAck => self.push_cookie_ack(),
+            Chunk::Ecne(chunk) => self.push_ecne(*chunk),
+            Chunk::Cwr(chunk) => self.push_cwr(*chunk),
             Chunk::ShutdownComplete { tag_reflected } => {
                 self.push_shutdown_complete(*tag_reflected)
             }

@@ -32,6 +32,8 @@ pub mod parameter_type {
     pub const HOST_NAME_ADDRESS: u16 = 11;
     /// Supported Address Types (§3.3.2.1.5).
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+    /// ECN Capable (RFC 4960, appendix A).
+    pub const ECN_CAPABLE: u16 = 0x8000;
     /// Zero Checksum Acceptable (RFC 9653 §4).
     pub const ZERO_CHECKSUM_ACCEPTABLE: u16 = 0x8001;
     /// Padding (RFC 4820 §4).
@@ -75,6 +77,9 @@ pub enum Parameter {
     HostNameAddress(Bytes),
     /// Type 12: the address types the sender can use, as parameter types (5 for IPv4, 6 for IPv6).
     SupportedAddressTypes(Vec<u16>),
+    /// Type 0x8000: the sender echoes marks of congestion, and acts on echoes (RFC 4960, appendix
+    /// A).
+    EcnCapable,
     /// Type 0x8001: packets with checksum 0 are accepted, because the method with this identifier
     /// detects errors (RFC 9653 §4). [`EDMID_DTLS`](crate::EDMID_DTLS) is the only one registered.
     ZeroChecksumAcceptable(u32),
@@ -112,6 +117,7 @@ impl Parameter {
             Parameter::CookiePreservative(_) => parameter_type::COOKIE_PRESERVATIVE,
             Parameter::HostNameAddress(_) => parameter_type::HOST_NAME_ADDRESS,
             Parameter::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
+            Parameter::EcnCapable => parameter_type::ECN_CAPABLE,
             Parameter::ZeroChecksumAcceptable(_) => parameter_type::ZERO_CHECKSUM_ACCEPTABLE,
             Parameter::DtlsKeyManagement(_) => parameter_type::DTLS_KEY_MANAGEMENT,
             Parameter::SupportedExtensions(_) => parameter_type::SUPPORTED_EXTENSIONS,
@@ -136,7 +142,7 @@ impl Parameter {
             | Parameter::UnrecognizedParameter(bytes)
             | Parameter::HostNameAddress(bytes)
             | Parameter::SupportedExtensions(bytes) => out.extend_from_slice(bytes),
-            Parameter::ForwardTsnSupported => {}
+            Parameter::EcnCapable | Parameter::ForwardTsnSupported => {}
             Parameter::DtlsKeyManagement(offer) => out.extend_from_slice(offer.value()),
             Parameter::Unknown(unknown) => out.extend_from_slice(&unknown.value()),
         });
@@ -160,6 +166,7 @@ impl Parameter {
                 let ms = tlv.value_exact().ok_or_else(bad_length)?;
                 Parameter::CookiePreservative(u32::from_be_bytes(ms))
             }
+            parameter_type::ECN_CAPABLE => Parameter::EcnCapable,
             parameter_type::ZERO_CHECKSUM_ACCEPTABLE => {
                 let method = tlv.value_exact().ok_or_else(bad_length)?;
                 Parameter::ZeroChecksumAcceptable(u32::from_be_bytes(method))

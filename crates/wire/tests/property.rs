@@ -234,7 +234,7 @@ fn chunk() -> impl Strategy<Value = Spec> {
         use chunk_type::{
             DTLS, FORWARD_TSN, I_DATA, I_FORWARD_TSN, NR_SACK, PAD, RE_CONFIG, SACK_PATH, TIMESTAMP,
         };
-        let is_of_rfc_9260 = matches!(*ty, 0..=11 | 14);
+        let is_of_rfc_9260 = matches!(*ty, 0..=14);
         is_of_rfc_9260
             || matches!(*ty, NR_SACK | I_DATA | DTLS | RE_CONFIG | PAD | TIMESTAMP | SACK_PATH)
             || matches!(*ty, FORWARD_TSN | I_FORWARD_TSN)
@@ -289,6 +289,8 @@ fn chunk() -> impl Strategy<Value = Spec> {
             Spec::Bare(Chunk::ForwardTsn(ForwardTsn::new(Tsn(cum), interleaved, list)))
         }),
         Just(Spec::Bare(Chunk::CookieAck)),
+        any::<u32>().prop_map(|tsn| Spec::Bare(Chunk::Ecne(Ecne { lowest_tsn: Tsn(tsn) }))),
+        any::<u32>().prop_map(|tsn| Spec::Bare(Chunk::Cwr(Cwr { lowest_tsn: Tsn(tsn) }))),
         any::<bool>()
             .prop_map(|tag_reflected| Spec::Bare(Chunk::ShutdownComplete { tag_reflected })),
         (any::<bool>(), vec(any::<u8>(), DTLS_RECORD_MIN_LEN..200)).prop_map(

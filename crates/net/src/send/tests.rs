@@ -93,3 +93,45 @@ async fn a_packet_too_long_loses_itself_only() {
     timeout(Duration::from_secs(5), wait).await.expect("the rest arrives");
     assert_eq!(got[0].payload.len(), 1);
 }
+
+/// The next datagram.
+async fn received(sockets: &UdpSockets) -> manypath_proto::Datagram {
+    let (mut receiver, mut got) = (UdpReceiver::new(), Vec::new());
+    let wait = poll_fn(|cx| receiver.poll_recv(cx, sockets, &mut got));
+    timeout(Duration::from_secs(5), wait).await.expect("it arrives");
+    got.remove(0)
+}
+
+#[tokio::test]
+async fn packets_carry_what_the_engine_says_of_marks() {
+    for ips in [["127.0.0.1", "127.0.0.2"], ["::1", "::1"]] {
+        let [mut a, b] = ips.map(|ip| bound(&[ip]));
+        let (from, to) = (a.bound().as_slice()[0], b.bound().as_slice()[0]);
+        for is_ect in [true, false] {
+            let mut transmit = Transmit::new(from, to, 5);
+            transmit.is_ect = is_ect;
+            send(&mut a, Outgoing::new(transmit, b"hello".to_vec())).await;
+            let raw = &b.sockets[0];
+            let mut byte = [0; 8];
+            let mut meta = [quinn_udp::RecvMeta::default()];
+            let wait = raw.io.readable();
+            timeout(Duration::from_secs(5), wait).await.expect("it arrives").unwrap();
+            let slices = &mut [std::io::IoSliceMut::new(&mut byte)];
+            raw.state.recv(UdpSockRef::from(&raw.io), slices, &mut meta).unwrap();
+            assert_eq!(meta[0].ecn, is_ect.then_some(EcnCodepoint::Ect0), "{ips:?}");
+        }
+        for (ecn, has_ce) in [(None, false), (Some(EcnCodepoint::Ce), true)] {
+            let raw = &a.sockets[0];
+            let contents = b"hello";
+            let marked = quinn_udp::Transmit {
+                destination: to,
+                ecn,
+                contents,
+                segment_size: None,
+                src_ip: None,
+            };
+            raw.state.try_send(UdpSockRef::from(&raw.io), &marked).unwrap();
+            assert_eq!(received(&b).await.has_ce, has_ce, "{ips:?}");
+        }
+    }
+}

@@ -38,6 +38,11 @@ pub struct AssocStats {
     pub forward_tsns_sent: u64,
     /// FORWARD TSN and I-FORWARD-TSN chunks received.
     pub forward_tsns_received: u64,
+    /// Packets with DATA received whose IP header said that they met congestion (CE), if both ends
+    /// use ECN.
+    pub ecn_marks_received: u64,
+    /// ECNE chunks received: marks that the peer echoed.
+    pub ecn_echoes_received: u64,
     /// SACKs sent.
     pub sacks_sent: u64,
     /// SACKs received.

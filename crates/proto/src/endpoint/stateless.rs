@@ -254,7 +254,7 @@ impl Endpoint {
             None => self.associate_by_cookie(now, from, &packet, &cookie),
         };
         if let Some(index) = opened {
-            self.deliver(index, |assoc| assoc.handle_packet(now, from, packet));
+            self.deliver(index, |assoc| assoc.handle_packet(now, from, false, packet));
         }
     }
 

@@ -484,6 +484,11 @@ values! {
     /// of the engine in DTLS; sockets refuse it, since UDP detects less.
     zero_checksum: bool, "switch", Any, "RFC 9653 §5, §6",
         default: false, hidden: "serves programs with DTLS below SCTP";
+    /// Lets routers mark packets instead of dropping them, if the peer wants that, too: a mark cuts
+    /// the window as a loss does, and nothing is sent again. SCTP cannot tell a path that erases
+    /// marks from one without congestion.
+    ecn: bool, "switch", Any, "RFC 4960, appendix A; docs/ecn.md",
+        default: false, hidden: "needs routers that mark";
     /// Interleaves messages of different streams, if the peer wants that, too: user data travels in
     /// I-DATA chunks, which are 4 bytes longer than DATA. A long message on one stream then does
     /// not hold up those of others, if stream_scheduler is another one than fcfs. Messages that are

@@ -1,5 +1,7 @@
 //! The data on a path: its congestion window, pace and congestion control.
 
+use manypath_wire::Tsn;
+
 use super::Path;
 use super::pacer::Pacer;
 use super::rate::DeliveryRate;
@@ -45,6 +47,11 @@ pub(crate) struct Flow {
     pub(crate) tail_probed: bool,
     /// The latest transmission when T3-rtx last cut the window.
     pub(crate) cut_order: Option<u64>,
+    /// The highest TSN when a mark last cut the window. Marks of earlier packets cut it no second
+    /// time.
+    pub(crate) marked_until: Option<Tsn>,
+    /// The path seems to drop packets that may be marked: it timed out before any arrived.
+    pub(crate) avoids_ect: bool,
     acked_between_cuts: AckedBetweenCuts,
     /// The latest loss episode that congestion control knows of. 0 before the first, and after a
     /// spurious one.
@@ -144,6 +151,8 @@ impl Flow {
             is_throttled: false,
             tail_probed: false,
             cut_order: None,
+            marked_until: None,
+            avoids_ect: false,
             acked_between_cuts: AckedBetweenCuts::default(),
             loss_episode: 0,
             last_data_sent: None,

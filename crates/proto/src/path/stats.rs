@@ -102,6 +102,9 @@ pub struct PathCounters {
     pub retransmissions: u64,
     /// Chunks last sent here that missing reports made lost.
     pub fast_retransmits: u64,
+    /// Times that marks of congestion cut the window (ECN).
+    #[serde(skip)]
+    pub ecn_cuts: u64,
     /// Expirations of T3-rtx.
     pub t3_expirations: u64,
     /// T3-rtx expirations by their place in a row of expirations without proof between them that

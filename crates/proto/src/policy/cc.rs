@@ -133,6 +133,13 @@ pub trait CongestionControl: std::fmt::Debug + Send {
     /// The window after a loss seen by missing reports; called once per fast recovery.
     fn on_fast_retransmit(&mut self, window: Window, limits: &Limits) -> Window;
 
+    /// The window after a router has marked a packet of the path, as it found a queue (ECN).
+    /// Called once for all packets in flight, and not in fast recovery. By default, a mark
+    /// counts as a loss.
+    fn on_congestion_mark(&mut self, window: Window, limits: &Limits) -> Window {
+        self.on_fast_retransmit(window, limits)
+    }
+
     /// The window after T3-rtx expired, or after the path was found silent.
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window;
 

@@ -139,6 +139,10 @@ pub trait LossRecovery: std::fmt::Debug + Send {
     /// T3-rtx of some path expired. `has_lost` is true if that made chunks lost.
     fn after_timeout(&mut self, _has_lost: bool) {}
 
+    /// A mark of congestion has cut the window of a path. Losses of what is in flight should not
+    /// cut it again (RFC 3168 §6.1.2).
+    fn on_congestion_mark(&mut self, _path: PathId, _flight: &dyn Flight) {}
+
     /// All losses with which the latest recovery of a path began turned out spurious.
     fn on_spurious_losses(&mut self, _path: PathId) {}
 

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use manypath_wire::{
-    Abort, Chunk, Data, DataFlags, ErrorCause, ErrorChunk, ForwardTsn, HeartbeatInfo, IData, Init,
-    Mid, PacketBuilder, Parameter, Params, ReConfig, ReConfigParameter, Shutdown, SkippedMessage,
-    Ssn, StreamId, Tsn,
+    Abort, Chunk, Cwr, Data, DataFlags, Ecne, ErrorCause, ErrorChunk, ForwardTsn, HeartbeatInfo,
+    IData, Init, Mid, PacketBuilder, Parameter, Params, ReConfig, ReConfigParameter, Shutdown,
+    SkippedMessage, Ssn, StreamId, Tsn,
 };
 
 /// The scripted peer's first TSN, so that its first chunk is `data(1)`.
@@ -26,6 +26,8 @@ pub enum PeerChunk {
     Sack(SackSpec),
     /// A SHUTDOWN that acknowledges the endpoint's TSNs up to this one.
     Shutdown(u32),
+    /// An ECNE for a packet of the endpoint with this lowest TSN.
+    Ecne(u32),
     /// Any type, flags and value.
     Raw(u8, u8, Vec<u8>),
 }
@@ -151,6 +153,16 @@ pub fn error(cause: ErrorCause) -> PeerChunk {
 /// SHUTDOWN that acknowledges the endpoint's TSNs up to `cum`.
 pub fn shutdown(cum: u32) -> PeerChunk {
     PeerChunk::Shutdown(cum)
+}
+
+/// ECNE for a packet of the endpoint whose lowest TSN is this one.
+pub fn ecne(tsn: u32) -> PeerChunk {
+    PeerChunk::Ecne(tsn)
+}
+
+/// CWR that answers the endpoint's echo of this TSN of the peer.
+pub fn cwr(tsn: u32) -> PeerChunk {
+    PeerChunk::Plain(Chunk::Cwr(Cwr { lowest_tsn: Tsn(tsn) }))
 }
 
 /// SHUTDOWN ACK.
@@ -357,6 +369,7 @@ impl PeerChunk {
             PeerChunk::Shutdown(cum) => {
                 packet.push(&Chunk::Shutdown(Shutdown { cum_tsn_ack: base.add(*cum) }))
             }
+            PeerChunk::Ecne(tsn) => packet.push_ecne(Ecne { lowest_tsn: base.add(*tsn) }),
             PeerChunk::Raw(ty, flags, value) => packet.push_chunk(*ty, *flags, value),
         }
     }

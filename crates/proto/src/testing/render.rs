@@ -62,6 +62,8 @@ fn describe(chunk: &Chunk, base: Tsn) -> String {
             text
         }
         Chunk::Shutdown(s) => format!("SHUTDOWN {}", s.cum_tsn_ack.0),
+        Chunk::Ecne(echo) => format!("ECNE {}", echo.lowest_tsn.0),
+        Chunk::Cwr(answer) => format!("CWR {}", answer.lowest_tsn.distance_from(base)),
         Chunk::ShutdownComplete { tag_reflected: true } => "SHUTDOWN COMPLETE T".to_owned(),
         Chunk::Abort(abort) => {
             let t = if abort.tag_reflected { "ABORT T" } else { "ABORT" };

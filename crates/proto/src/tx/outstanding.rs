@@ -371,6 +371,11 @@ impl Outstanding {
         self.next_order.saturating_sub(1)
     }
 
+    /// Chunks sent so far, repetitions and copies included.
+    pub(crate) fn transmissions(&self) -> u64 {
+        self.next_order
+    }
+
     /// The chunks in flight on a path, first sent first.
     pub(super) fn queue_from_head(&self, path: PathId) -> impl Iterator<Item = (Tsn, &Sent)> + '_ {
         self.queues[path.index()].flight.forwards(&self.ring)

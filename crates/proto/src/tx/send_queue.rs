@@ -122,7 +122,7 @@ impl Fragment {
     }
 }
 
-/// What the chunks of a message say of it.
+/// The part of [`SendOptions`] that the chunks of a message carry.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Labels {
     stream: StreamId,

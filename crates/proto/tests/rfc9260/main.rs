@@ -10,6 +10,7 @@ mod common;
 mod congestion;
 mod cookies;
 mod direct;
+mod ecn;
 mod handshake;
 mod immediate;
 mod interleaving;

@@ -11,7 +11,9 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
             functions(&path, names);
         } else if path.extension().is_some_and(|e| e == "rs") {
             let text = std::fs::read_to_string(&path).expect("readable");
-            let named = text.lines().filter_map(|line| line.trim_start().strip_prefix("fn "));
+            let words = text.lines().map(|line| line.trim_start());
+            let named =
+                words.filter_map(|line| line.trim_start_matches("async ").strip_prefix("fn "));
             names.extend(named.filter_map(|rest| Some(rest.split_once('(')?.0.to_owned())));
         }
     }
@@ -29,6 +31,7 @@ fn every_test_that_the_tables_name_exists() {
         "rfc6525.md",
         "rfc7053.md",
         "rfc9653.md",
+        "ecn.md",
     ];
     let pages = names.map(read);
     if pages.iter().any(Result::is_err) {
@@ -40,6 +43,7 @@ fn every_test_that_the_tables_name_exists() {
     functions(&root.join("crates/wire"), &mut names);
     functions(&root.join("crates/sim/tests"), &mut names);
     functions(&root.join("crates/manypath/tests"), &mut names);
+    functions(&root.join("crates/net"), &mut names);
     let quoted =
         table.lines().filter(|l| l.starts_with('|')).flat_map(|l| l.split('`').skip(1).step_by(2));
     let tests = quoted.map(|q| q.split_once(": ").map_or(q, |(_, name)| name));
@@ -60,7 +64,7 @@ fn every_rule_names_source_files_that_exist() {
     let Ok(mut page) = read("rfc9260.md") else {
         return; // The crate alone, without the repository.
     };
-    let others = ["rfc8260.md", "rfc3758.md", "rfc6525.md", "rfc7053.md", "rfc9653.md"];
+    let others = ["rfc8260.md", "rfc3758.md", "rfc6525.md", "rfc7053.md", "rfc9653.md", "ecn.md"];
     for other in others.map(read).into_iter().flatten() {
         // Tables before the first heading are no rules and have no sources.
         page += other.find("\n## ").map_or("", |at| &other[at..]);

@@ -10,7 +10,7 @@ use manypath_proto::{
 use super::planned::Planned;
 use super::{Host, LossOracle, Phase, SCTP_PORT};
 use crate::ledger::Ledger;
-use crate::network::Network;
+use crate::network::{Header, Network};
 use crate::packet::{Delivery, TooLong};
 use crate::transitions::Cause;
 
@@ -65,9 +65,11 @@ impl Host {
 
     /// Hands a packet to the engine.
     pub fn handle_packet(&mut self, delivery: Delivery, net: &mut Network) {
-        let Delivery { route, payload, .. } = delivery;
+        let Delivery { route, payload, has_ce, .. } = delivery;
         let (local, remote) = net.seen_ends(route);
-        self.handle_datagram(Datagram::new(local, remote, payload), net);
+        let mut datagram = Datagram::new(local, remote, payload);
+        datagram.has_ce = has_ce;
+        self.handle_datagram(datagram, net);
     }
 
     /// Hands a packet to the engine that came no ordinary way.
@@ -319,10 +321,11 @@ impl Host {
                 out.chunks(segment).for_each(|packet| ledger.sent(packet, path));
             }
             let mut rest = net.pool.seal(&mut out);
+            let header = Header { may_fragment: to.may_fragment, is_ect: to.is_ect };
             while rest.len() > segment {
-                net.send_from(&outlet, to.may_fragment, rest.split_to(segment));
+                net.send_from(&outlet, header, rest.split_to(segment));
             }
-            net.send_from(&outlet, to.may_fragment, rest);
+            net.send_from(&outlet, header, rest);
         }
         net.pool.close(out);
     }

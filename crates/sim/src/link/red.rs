@@ -57,6 +57,12 @@ impl RedState {
         is_dropped
     }
 
+    /// True if a packet that would be dropped can be marked instead (RFC 3168 §7): the average is
+    /// not so high that all are dropped.
+    pub(super) fn may_mark(&self) -> bool {
+        self.spec.marks && self.probability() < 1.0
+    }
+
     /// A packet was dropped, here or because the queue was full.
     pub(super) fn on_drop(&mut self) {
         if self.since_drop.is_some() {

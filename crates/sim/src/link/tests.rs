@@ -31,6 +31,8 @@ impl Inside {
             size,
             hop: 0,
             may_fragment: false,
+            is_ect: false,
+            has_ce: false,
             fate: None,
         };
         let packet = self.packets.add(packet);

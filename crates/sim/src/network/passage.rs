@@ -27,6 +27,15 @@ pub(crate) struct Outlet<'a> {
     pub(crate) route: Option<RouteId>,
 }
 
+/// The part of a packet's IP header that its sender chooses.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Header {
+    /// Links that it is too long for may cut it into fragments.
+    pub(crate) may_fragment: bool,
+    /// Links may mark it instead of dropping it: ECT(0).
+    pub(crate) is_ect: bool,
+}
+
 impl Network {
     /// Sends one packet from `local` to `remote`, that no link may cut. Returns the route it takes;
     /// `None` if there is none, and the packet is gone.
@@ -38,7 +47,7 @@ impl Network {
         payload: Bytes,
     ) -> Option<RouteId> {
         let outlet = self.outlet(node, &local, &remote);
-        self.send_from(&outlet, false, payload);
+        self.send_from(&outlet, Header::default(), payload);
         outlet.route
     }
 
@@ -52,7 +61,7 @@ impl Network {
         payload: Bytes,
     ) -> Option<RouteId> {
         let outlet = self.outlet(node, &local, &remote);
-        self.send_from(&outlet, true, payload);
+        self.send_from(&outlet, Header { may_fragment: true, is_ect: false }, payload);
         outlet.route
     }
 
@@ -73,7 +82,8 @@ impl Network {
 
     /// Sends one packet.
     #[inline]
-    pub(crate) fn send_from(&mut self, outlet: &Outlet<'_>, may_fragment: bool, payload: Bytes) {
+    pub(crate) fn send_from(&mut self, outlet: &Outlet<'_>, header: Header, payload: Bytes) {
+        let Header { may_fragment, is_ect } = header;
         let &Outlet { node, local, remote, route } = outlet;
         let id = self.packets_sent;
         self.packets_sent += 1;
@@ -94,8 +104,18 @@ impl Network {
         };
         let size = payload.len() as u32 + self.header_bytes;
         let payload = Some(payload);
-        let packet =
-            Packet { id, payload, damaged: None, route, size, hop: 0, may_fragment, fate: None };
+        let packet = Packet {
+            id,
+            payload,
+            damaged: None,
+            route,
+            size,
+            hop: 0,
+            may_fragment,
+            is_ect,
+            has_ce: false,
+            fate: None,
+        };
         let packet = self.packets.add(packet);
         if self.has_fixed_links {
             self.cross(packet)
@@ -208,7 +228,9 @@ impl Network {
             let packet = DeliveredPacket { id, node, local, remote, payload };
             observer.packet_delivered(self.queue.now(), &packet);
         }
-        Some(Delivery { node, route: number, id, payload: self.packets.remove(handle) })
+        let has_ce = self.packets.get(handle).has_ce;
+        let payload = self.packets.remove(handle);
+        Some(Delivery { node, route: number, id, payload, has_ce })
     }
 
     /// Takes a packet that has crossed its last link in through the NATs there, and returns the

@@ -163,6 +163,8 @@ impl Network {
             size,
             hop: 0,
             may_fragment: true,
+            is_ect: false,
+            has_ce: false,
             fate: None,
         };
         let packet = self.packets.add(packet);

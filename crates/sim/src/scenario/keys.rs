@@ -131,6 +131,7 @@ pub(super) static RED: Section = Section {
         "max", "packets", "15 packets", "\"15 packets\"": "Average length at which the probability reaches `max_probability`.";
         "max_probability", "ratio", "10 %", "\"10 %\"": "Probability of a drop at `max`.";
         "weight", "ratio", "0.002", "0.002": "Weight of a new sample in the average.";
+        "marks", "true or false", "false", "true": "Packets of senders that use ECN are marked instead of dropped, as long as not all would be dropped.";
         "gentle", "true or false", "true", "false": "The drop probability rises to 1 between `max` and twice `max`; otherwise everything is dropped from `max` on.";
         "mean_packet", "size", "500 B", "\"500 B\"": "A typical packet; it determines how fast the average of an idle link falls.";
     },

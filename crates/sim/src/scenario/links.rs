@@ -266,6 +266,7 @@ fn red(named: &Named<'_>) -> Result<Red> {
     red.max_probability = ratio("max_probability", red.max_probability)?;
     red.weight = ratio("weight", red.weight)?;
     let switch = [("true", true), ("false", false)];
+    red.marks = table.get("marks").map_or(Ok(red.marks), |named| named.word(&switch))?;
     red.gentle = table.get("gentle").map_or(Ok(red.gentle), |named| named.word(&switch))?;
     if let Some(named) = table.get("mean_packet") {
         let size = named.size()?;

@@ -11,6 +11,7 @@ mod coupled;
 mod crowds;
 mod cubic;
 mod direct;
+mod ecn;
 mod failure;
 mod fairness;
 mod full_speed;

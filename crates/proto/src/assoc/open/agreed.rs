@@ -3,6 +3,7 @@
 use manypath_wire::chunk_type;
 
 use crate::assoc::Association;
+use crate::assoc::ecn::Ecn;
 use crate::assoc::receive::sack_path::SackPaths;
 use crate::assoc::recover::timestamp::Timestamps;
 use crate::config::Config;
@@ -30,6 +31,8 @@ pub(crate) struct Extensions {
     pub(crate) zero_checksum: bool,
     /// The RE-CONFIG chunk (RFC 6525 §5.1.1).
     pub(crate) reconfiguration: bool,
+    /// Explicit congestion notification (RFC 4960, appendix A). It has a parameter of its own.
+    pub(crate) ecn: bool,
 }
 
 impl Extensions {
@@ -45,6 +48,7 @@ impl Extensions {
             partial_reliability: types.contains(&chunk_type::FORWARD_TSN),
             zero_checksum: false,
             reconfiguration: types.contains(&chunk_type::RE_CONFIG),
+            ecn: false,
         }
     }
 
@@ -60,6 +64,7 @@ impl Extensions {
             self.partial_reliability,
             self.zero_checksum,
             self.reconfiguration,
+            self.ecn,
         ];
         (0..).zip(announced).map(|(bit, is_known)| u16::from(is_known) << bit).sum()
     }
@@ -77,6 +82,7 @@ impl Extensions {
             partial_reliability: is_known(6),
             zero_checksum: is_known(7),
             reconfiguration: is_known(8),
+            ecn: is_known(9),
         }
     }
 
@@ -116,6 +122,8 @@ pub(crate) struct Agreed {
     pub(crate) zero_checksum: bool,
     /// Both ends can reset and add streams.
     pub(crate) reconfiguration: bool,
+    /// The state of explicit congestion notification, if both ends use it.
+    pub(crate) ecn: Option<Box<Ecn>>,
     /// The kind of chunks that carry user data in both directions.
     pub(crate) data_kind: DataKind,
     pub(crate) sack_paths: SackPaths,
@@ -133,6 +141,7 @@ impl Agreed {
             partial_reliability: false,
             zero_checksum: false,
             reconfiguration: false,
+            ecn: None,
             data_kind: DataKind::Data,
             sack_paths: SackPaths::new(config),
         }
@@ -152,6 +161,7 @@ impl Association {
             self.config.partial_reliability && peer.partial_reliability;
         self.agreed.zero_checksum = self.config.zero_checksum && peer.zero_checksum;
         self.agreed.reconfiguration = self.config.stream_reconfiguration && peer.reconfiguration;
+        self.agreed.ecn = (self.config.ecn && peer.ecn).then(Box::default);
         self.agreed.data_kind = if self.config.message_interleaving && peer.interleaving {
             DataKind::IData
         } else {

@@ -289,6 +289,7 @@ mod tests {
                 candidates: true,
                 partial_reliability: true,
                 zero_checksum: true,
+                ecn: true,
                 reconfiguration: true,
             },
             tie_local: 0,

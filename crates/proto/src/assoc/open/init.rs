@@ -65,12 +65,14 @@ impl PeerInit {
                 Parameter::Ipv6(ip) => peer.add_address(ip.into()),
                 Parameter::StateCookie(cookie) => peer.cookie = Some(cookie),
                 Parameter::SupportedExtensions(types) => {
-                    let zero_checksum = peer.extensions.zero_checksum;
-                    peer.extensions = Extensions { zero_checksum, ..Extensions::of_types(&types) };
+                    let Extensions { zero_checksum, ecn, .. } = peer.extensions;
+                    let listed = Extensions::of_types(&types);
+                    peer.extensions = Extensions { zero_checksum, ecn, ..listed };
                 }
                 Parameter::ZeroChecksumAcceptable(method) => {
                     peer.extensions.zero_checksum = method == EDMID_DTLS;
                 }
+                Parameter::EcnCapable => peer.extensions.ecn = true,
                 Parameter::ForwardTsnSupported => skips_tsns = true,
                 Parameter::DtlsKeyManagement(offer) => peer.key_management = Some(offer),
                 Parameter::HostNameAddress(_) => {
@@ -149,6 +151,9 @@ pub(crate) fn parameters(
     if config.zero_checksum {
         params.push(Parameter::ZeroChecksumAcceptable(EDMID_DTLS));
     }
+    if config.ecn {
+        params.push(Parameter::EcnCapable);
+    }
     if config.advertise_addresses && local.len() > 1 {
         params.extend(local.iter().map(|a| Parameter::from(a.ip())));
     }
@@ -162,6 +167,7 @@ pub(crate) fn parameters(
         partial_reliability: config.partial_reliability,
         zero_checksum: config.zero_checksum,
         reconfiguration: config.stream_reconfiguration,
+        ecn: config.ecn,
     };
     let types: Bytes = announced.types().collect();
     if !types.is_empty() {
@@ -197,7 +203,8 @@ pub(crate) fn init_ack(
         candidates: cookie.extensions.candidates,
     };
     let offer = cookie.key_management.as_ref().map(|both| both.own.clone());
-    let kept = 1 + usize::from(offer.is_some()) + usize::from(config.zero_checksum);
+    let kept = [offer.is_some(), config.zero_checksum, config.ecn];
+    let kept = 1 + kept.into_iter().map(usize::from).sum::<usize>();
     let mut params = parameters(config, local, Some(sealed), offer, announced);
     params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
     loop {
@@ -210,7 +217,7 @@ pub(crate) fn init_ack(
             params: params.iter().cloned().collect(),
         };
         // The cookie comes first and always stays, and so do the parameters of protection and of
-        // the checksum, by which packets are read.
+        // the checksum, by which packets are read, and of ECN, so that both ends agree on it.
         if init.params.as_bytes().len() <= budget || params.len() == kept {
             return init;
         }

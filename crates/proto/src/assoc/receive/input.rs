@@ -42,6 +42,10 @@ struct Progress {
     answered_heartbeat: bool,
     reported_unknown: bool,
     re_configs: u8,
+    /// A router marked the packet (CE).
+    is_marked: bool,
+    /// The first TSN of a marked packet, which is its lowest.
+    marked_tsn: Option<Tsn>,
 }
 
 /// Signs that a packet is the peer's.
@@ -52,6 +56,15 @@ struct Trust {
     is_sealed: bool,
     /// It is sealed, or need not be.
     counts_fully: bool,
+}
+
+/// How a packet came.
+struct Carried {
+    from: AddressPair,
+    /// Bytes of the packet as it came.
+    wire_len: usize,
+    /// A router marked it (CE).
+    is_marked: bool,
 }
 
 impl Progress {
@@ -67,6 +80,16 @@ impl Progress {
             answered_heartbeat: false,
             reported_unknown: false,
             re_configs: 0,
+            is_marked: false,
+            marked_tsn: None,
+        }
+    }
+
+    /// Notes a TSN of the packet, if a router marked it.
+    #[inline]
+    fn note_mark(&mut self, tsn: Tsn) {
+        if self.is_marked && self.marked_tsn.is_none() {
+            self.marked_tsn = Some(tsn);
         }
     }
 
@@ -80,14 +103,21 @@ impl Progress {
 
 impl Association {
     /// Handles a packet whose verification tag and ports are right.
-    pub(crate) fn handle_packet(&mut self, now: Instant, from: AddressPair, packet: Packet) {
+    pub(crate) fn handle_packet(
+        &mut self,
+        now: Instant,
+        from: AddressPair,
+        is_marked: bool,
+        packet: Packet,
+    ) {
         if matches!(self.state, State::Closed(_)) {
             return;
         }
         let wire_len = packet.bytes().len();
         let has_own_tag = packet.header.verification_tag == self.ends.id.local_tag;
         if let Some(received) = self.receive(now, packet) {
-            self.handle_received(now, from, received, wire_len, has_own_tag);
+            let of_packet = Carried { from, wire_len, is_marked };
+            self.handle_received(now, of_packet, received, has_own_tag);
         }
     }
 
@@ -96,6 +126,7 @@ impl Association {
         &mut self,
         now: Instant,
         from: AddressPair,
+        is_marked: bool,
         packet: BytesMut,
         record: Range<usize>,
     ) {
@@ -104,7 +135,7 @@ impl Association {
         }
         let wire_len = packet.len();
         if let Some(received) = self.open_packet(now, packet, record) {
-            self.handle_received(now, from, received, wire_len, true);
+            self.handle_received(now, Carried { from, wire_len, is_marked }, received, true);
         }
     }
 
@@ -112,11 +143,11 @@ impl Association {
     fn handle_received(
         &mut self,
         now: Instant,
-        from: AddressPair,
+        carried: Carried,
         received: Received,
-        wire_len: usize,
         has_own_tag: bool,
     ) {
+        let Carried { from, wire_len, is_marked } = carried;
         let path = self.note_packet(now, from, wire_len, received.counts_fully);
         let is_stranger = !received.is_sealed && path.is_some_and(|id| self.is_stranger(id));
         if received.counts_fully && has_own_tag && !is_stranger {
@@ -133,7 +164,7 @@ impl Association {
             is_sealed: received.is_sealed,
             counts_fully: received.counts_fully,
         };
-        let mut progress = Progress::new(now, from, path, facts);
+        let mut progress = Progress { is_marked, ..Progress::new(now, from, path, facts) };
         for chunk in received.chunks {
             let Ok(chunk) = chunk else {
                 // Chunks before the damage count. The rest cannot be parsed.
@@ -149,6 +180,9 @@ impl Association {
         }
         if matches!(self.state, State::Closed(_)) {
             return;
+        }
+        if let Some(tsn) = progress.marked_tsn {
+            self.note_marked(progress.path, tsn);
         }
         if progress.has_data {
             self.after_data_packet(&progress);
@@ -307,6 +341,8 @@ impl Association {
             Chunk::Data(_) | Chunk::IData(_) | Chunk::Sack(_) | Chunk::NrSack(_) => {}
             Chunk::Timestamp(_) | Chunk::SackPath(_) | Chunk::Pad(_) => {}
             Chunk::ForwardTsn(chunk) => return self.on_forward_tsn(chunk, p),
+            Chunk::Ecne(chunk) => return self.on_ecne(chunk, p.path),
+            Chunk::Cwr(chunk) => return self.on_cwr(chunk),
             // In an unprotected association the chunk is of an unknown type.
             Chunk::Dtls(dtls) => return self.on_unknown(&dtls.into(), p),
             Chunk::Unknown(unknown) => return self.on_unknown(&unknown, p),
@@ -338,6 +374,7 @@ impl Association {
         let Some(receiver) = self.rx.receiver.as_mut() else { return };
         let arrival = receiver.inbound.accept(data, &mut receiver.tracker);
         p.note_new(&arrival, length);
+        p.note_mark(tsn);
         self.after_data_chunk(arrival, flags, stream, p);
     }
 
@@ -354,6 +391,7 @@ impl Association {
         let Some(receiver) = self.rx.receiver.as_mut() else { return };
         let arrival = receiver.inbound.accept_i_data(data, &mut receiver.tracker);
         p.note_new(&arrival, length);
+        p.note_mark(tsn);
         self.after_data_chunk(arrival, flags, stream, p);
     }
 

@@ -206,6 +206,7 @@ impl Association {
             p.flow.one_packet = true;
         }
         self.recovery.policy.on_path_timeout(id);
+        p.flow.avoids_ect |= p.counters.acked_bytes == 0;
         p.counters.chunks_lost += expiry.marked as u64;
     }
 

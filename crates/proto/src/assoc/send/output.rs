@@ -108,17 +108,20 @@ impl Association {
         // A chunk cut for larger packets cannot be cut again. It travels alone, and IP fragments
         // its packet (RFC 9260 §7.3).
         let may_fragment = max_packet > p.size.max_packet;
+        let may_be_ect = self.agreed.ecn.is_some() && !p.flow.avoids_ect;
         // The system cuts a batch from one datagram, so a batch cannot be longer than a datagram.
         let most = (BATCH_BYTES / (max_packet + overhead)).min(max_segments).max(1);
         let is_single = may_fragment || self.may_send_in_plain();
         let max_segments = if is_single { 1 } else { most };
-        let mut segment_size = 0;
+        let (mut segment_size, mut is_ect) = (0, false);
+        let before = self.out.transmissions();
         for n in 0..max_segments {
             let limit = if n == 0 { max_packet } else { segment_size - overhead };
             let Some(len) = self.packet(now, path, with_sack, first, limit, buf) else { break };
             with_sack = false;
             if n == 0 {
                 segment_size = len;
+                is_ect = may_be_ect && self.out.transmissions() > before;
             }
             // Only the last packet of a batch may be shorter, and a small first packet would make
             // all small.
@@ -137,8 +140,11 @@ impl Association {
         }
         let most = self.paths.get(path)?.size.max_packet + overhead;
         let may_fragment = may_fragment && segment_size > most;
-        (segment_size > 0)
-            .then_some(Transmit { may_fragment, ..Transmit::new(local, remote, segment_size) })
+        (segment_size > 0).then_some(Transmit {
+            may_fragment,
+            is_ect,
+            ..Transmit::new(local, remote, segment_size)
+        })
     }
 
     /// Appends one packet of at most `limit` bytes for `path`; `None` if there is nothing to send.
@@ -160,9 +166,17 @@ impl Association {
             packet.push_timestamp(timestamps.chunk(now, with_sack));
         }
         let nothing = packet.len();
+        if first.is_some()
+            && let Some(ecn) = self.agreed.ecn.as_mut()
+        {
+            ecn.push_answer(&mut packet);
+        }
         if with_sack {
             if let Some(chunk) = self.sack_path_chunk(path) {
                 packet.push_sack_path(chunk);
+            }
+            if let Some(ecn) = self.agreed.ecn.as_ref() {
+                ecn.push_echoes(&mut packet);
             }
             self.push_sack(&mut packet);
         }

@@ -436,6 +436,14 @@ impl CongestionControl for Bbr {
         window
     }
 
+    /// The draft has no rules for marks. Here a mark counts as one loss of the round: echoes do not
+    /// say how many packets were marked.
+    fn on_congestion_mark(&mut self, window: Window, limits: &Limits) -> Window {
+        self.note_loss(self.total);
+        self.bounds.lost_in_round += limits.packet;
+        window
+    }
+
     /// OnEnterRTO: one packet, until the path answers.
     fn on_timeout(&mut self, window: Window, limits: &Limits) -> Window {
         self.cwnd = window.cwnd;

@@ -42,6 +42,10 @@ impl LossRecovery for Rack {
         self.0.on_path_sack(facts, flight)
     }
 
+    fn on_congestion_mark(&mut self, path: PathId, flight: &dyn Flight) {
+        self.0.on_congestion_mark(path, flight);
+    }
+
     fn on_path_timeout(&mut self, path: PathId) {
         self.0.on_path_timeout(path);
     }

@@ -85,6 +85,10 @@ impl LossRecovery for Rfc9260 {
         verdict
     }
 
+    fn on_congestion_mark(&mut self, path: PathId, flight: &dyn Flight) {
+        self.begin(path, flight.exit());
+    }
+
     fn on_path_timeout(&mut self, path: PathId) {
         self.fast.set(path, None);
     }

@@ -80,6 +80,10 @@ impl LossRecovery for Sfr {
         PathVerdict { recovers: standing.recovers, cuts, passes_cwnd }
     }
 
+    fn on_congestion_mark(&mut self, path: PathId, flight: &dyn Flight) {
+        self.begin(path, flight.exit());
+    }
+
     fn on_path_timeout(&mut self, path: PathId) {
         self.fast.set(path, None);
     }
