@@ -18,6 +18,7 @@ import code_cases  # noqa: E402
 import failures  # noqa: E402
 import direct_cases  # noqa: E402
 import hostile  # noqa: E402
+import marks  # noqa: E402
 import nat_cases  # noqa: E402
 import only_cases  # noqa: E402
 import overlay_paths  # noqa: E402
@@ -141,7 +142,7 @@ def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
     # The slowest of those that run together begin first.
     known = {**slow.CASES, **cases.CASES, **relays.CASES, **nat_cases.CASES, **direct_cases.CASES, **hostile.CASES,
-             **only_cases.CASES, **code_cases.CASES, **roaming.CASES, **sizes.CASES, **strangers.CASES, **uplinks.CASES,
+             **only_cases.CASES, **code_cases.CASES, **roaming.CASES, **sizes.CASES, **marks.CASES, **strangers.CASES, **uplinks.CASES,
              **aliases.CASES, **named}
     known |= failures.CASES | secrecy.CASES
     options = parse(known)
