@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <usrsctp.h>
 
 #include "peer.h"
 
@@ -31,6 +32,16 @@ static void usage(const char *problem)
 	        "  --cmt 0|1             concurrent multipath transfer, with its delayed ack (0)\n"
 	        "  --nr-sack             offer non-renegable SACKs (chunk type 16)\n"
 	        "  --interleave          offer message interleaving (I-DATA, RFC 8260)\n"
+	        "  --limit HOW=N         send: messages are given up by ttl (ms), rtx (retransmissions) or buf (priority)\n"
+	        "  --reliable-every N    but not those whose index N divides; receive: the others may be missing\n"
+	        "  --reconfigure         let the peer reset and add streams, and check the numbers of messages\n"
+	        "  --do N:ACTION[=N]     after N messages: reset-out, reset-in (all streams, or that one), add-out=N, add-in=N,\n"
+	        "                        reset-association; can be repeated\n"
+	        "  --await N             send: do not close before N reconfigurations were reported, of either side; each stream\n"
+	        "                        that is reset counts (0)\n"
+	        "  --sack-immediately    ask for the SACK of each message (I bit)\n"
+	        "  --one-at-a-time       send: wait for each message's SACK\n"
+	        "  --sack-delay-ms N  --send-buffer BYTES\n"
 	        "  --heartbeat-ms N  --rto-min-ms N  --path-max-retrans N\n"
 	        "  --receive-buffer N    bytes (131072)\n"
 	        "  --pace-ms N           send: pause after each message (0)\n"
@@ -98,6 +109,44 @@ static enum closing parse_closing(const char *text)
 	return CLOSE_ABORT;
 }
 
+static void parse_limit(const char *text)
+{
+	static const struct { const char *name; int policy; } policies[] = {
+		{ "ttl=", SCTP_PR_SCTP_TTL }, { "rtx=", SCTP_PR_SCTP_RTX }, { "buf=", SCTP_PR_SCTP_BUF }
+	};
+
+	for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+		if (strncmp(text, policies[i].name, 4) == 0) {
+			opt.limit = policies[i].policy;
+			opt.limit_value = (uint32_t)number(text + 4, 0, 1000000, "bad --limit");
+			return;
+		}
+	}
+	usage("a limit is ttl=N, rtx=N or buf=N");
+}
+
+static void parse_action(char *text)
+{
+	static const struct { const char *name; enum action_kind kind; } kinds[] = {
+		{ "reset-out", ACTION_RESET_OUT }, { "reset-in", ACTION_RESET_IN }, { "add-out", ACTION_ADD_OUT },
+		{ "add-in", ACTION_ADD_IN }, { "reset-association", ACTION_RESET_ASSOCIATION }
+	};
+	char *rest = NULL, *at = strtok_r(text, ":", &rest), *name = strtok_r(NULL, "=", &rest), *value = strtok_r(NULL, "", &rest);
+	struct action *action = &opt.actions[opt.action_count];
+
+	if (opt.action_count++ == ACTIONS_MAX)
+		usage("too many actions");
+	for (size_t i = 0; name != NULL && i < sizeof kinds / sizeof kinds[0]; i++)
+		if (strcmp(name, kinds[i].name) == 0)
+			action->kind = kinds[i].kind;
+	if (action->kind == ACTION_NONE)
+		usage("unknown action");
+	action->at = number(at, 0, INDEX_MAX, "bad --do");
+	action->has_value = value != NULL;
+	if (action->has_value)
+		action->value = (uint16_t)number(value, 0, STREAMS_MAX, "bad --do");
+}
+
 static bool parse_flag(const char *name)
 {
 	if (strcmp(name, "--unordered") == 0)
@@ -108,6 +157,12 @@ static bool parse_flag(const char *name)
 		opt.nr_sack = true;
 	else if (strcmp(name, "--interleave") == 0)
 		opt.interleave = true;
+	else if (strcmp(name, "--reconfigure") == 0)
+		opt.reconfigure = true;
+	else if (strcmp(name, "--sack-immediately") == 0)
+		opt.sack_immediately = true;
+	else if (strcmp(name, "--one-at-a-time") == 0)
+		opt.one_at_a_time = true;
 	else if (strcmp(name, "--json") == 0)
 		opt.json = true;
 	else
@@ -151,6 +206,18 @@ static void parse_option(const char *name, char *value)
 		opt.path_max_retrans = (uint32_t)number(value, 1, 255, "bad --path-max-retrans");
 	else if (strcmp(name, "--receive-buffer") == 0)
 		opt.receive_buffer = (uint32_t)number(value, 1500, 1 << 30, "bad --receive-buffer");
+	else if (strcmp(name, "--send-buffer") == 0)
+		opt.send_buffer = (uint32_t)number(value, 1500, 1 << 30, "bad --send-buffer");
+	else if (strcmp(name, "--sack-delay-ms") == 0)
+		opt.sack_delay_ms = (uint32_t)number(value, 1, 500, "bad --sack-delay-ms");
+	else if (strcmp(name, "--limit") == 0)
+		parse_limit(value);
+	else if (strcmp(name, "--reliable-every") == 0)
+		opt.reliable_every = (uint32_t)number(value, 1, INDEX_MAX, "bad --reliable-every");
+	else if (strcmp(name, "--do") == 0)
+		parse_action(value);
+	else if (strcmp(name, "--await") == 0)
+		opt.await = (uint32_t)number(value, 0, 1000, "bad --await");
 	else if (strcmp(name, "--pace-ms") == 0)
 		opt.pace_ms = (uint32_t)number(value, 0, 10000, "bad --pace-ms");
 	else if (strcmp(name, "--linger-ms") == 0)
@@ -203,6 +270,10 @@ void parse_options(int argc, char **argv)
 		usage("connect needs --remote and --remote-udp-port");
 	if (opt.task == TASK_SEND && opt.bytes == 0)
 		usage("send needs a number of bytes");
+	if (opt.limit != SCTP_PR_SCTP_NONE && opt.reliable_every == 0)
+		usage("--limit needs --reliable-every");
+	if (opt.action_count != 0 && !opt.reconfigure)
+		usage("--do needs --reconfigure");
 	if (opt.close != CLOSE_UNSET && opt.expect_close != CLOSE_UNSET)
 		usage("--close and --expect-close exclude each other");
 	if (opt.close != CLOSE_UNSET && opt.bytes == 0)

@@ -106,7 +106,11 @@ int print_report(bool timed_out)
 		printf("%s: sent %" PRIu64 " bytes, received %" PRIu64 " bytes, closed by %s%s%s\n", ok ? "ok" : "FAILED",
 		       report.bytes_sent, report.bytes_received, end, ok ? "" : ": ", report.error);
 	} else {
-		printf("{\"role\":\"%s\",\"task\":\"%s\",\"bytes\":%" PRIu64 ",\"messages\":%" PRIu64
+		printf("{\"reliable_received\":%" PRIu64 ",\"missing\":%" PRIu64 ",\"given_up\":%" PRIu64
+		       ",\"number_restarts\":%" PRIu64 ",\"reconfigurations\":%" PRIu32 ",",
+		       report.reliable_received, report.index_end - report.messages_received, report.given_up,
+		       report.number_restarts, report.reconfigurations);
+		printf("\"role\":\"%s\",\"task\":\"%s\",\"bytes\":%" PRIu64 ",\"messages\":%" PRIu64
 		       ",\"bytes_sent\":%" PRIu64 ",\"messages_sent\":%" PRIu64 ",\"bytes_received\":%" PRIu64
 		       ",\"messages_received\":%" PRIu64 ",\"ppid_mismatches\":%" PRIu64
 		       ",\"ok\":%s,\"error\":\"%s\",\"closed_by\":\"%s\",\"events\":[",

@@ -16,8 +16,8 @@
  * Its size is the (index modulo list length)-th of --messages; it goes to stream index modulo --streams with
  * payload protocol identifier `index`. Messages are sent until at least BYTES bytes are: the last one is not cut.
  *
- * The receiver learns everything else from what arrives: each index exactly once, none missing below the highest, on each
- * stream growing if the message is ordered.
+ * The receiver learns everything else from what arrives: each index exactly once, none missing below the highest (but see
+ * --reliable-every), on each stream growing if the message is ordered.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -38,6 +38,7 @@
 #endif
 
 static struct socket *assoc_socket;
+static uint8_t seen[INDEX_MAX / 8]; /* indexes that arrived */
 
 /* ---- the pattern ---- */
 
@@ -75,7 +76,6 @@ static void fill_message(uint8_t *message, uint32_t index, uint32_t len)
 /* Checks one complete message; every failure is reported, the first one is kept. */
 static void check_message(const uint8_t *message, size_t len, const struct sctp_rcvinfo *info)
 {
-	static uint8_t seen[INDEX_MAX / 8];
 	static uint32_t next_on_stream[STREAMS_MAX + 1]; /* lowest index an ordered message may still have */
 	uint32_t index, from = len < HEADER_LEN ? 0 : HEADER_LEN;
 
@@ -102,10 +102,12 @@ static void check_message(const uint8_t *message, size_t len, const struct sctp_
 			fail("message %" PRIu32 " is out of order on stream %d", index, info->rcv_sid);
 		next_on_stream[info->rcv_sid] = index + 1;
 	}
+	check_number(info);
 
 	pthread_mutex_lock(&report.lock);
 	report.bytes_received += len;
 	report.messages_received++;
+	report.reliable_received += is_reliable(index);
 	if (index >= report.index_end)
 		report.index_end = index + 1;
 	if (ntohl(info->rcv_ppid) != index)
@@ -116,11 +118,11 @@ static void check_message(const uint8_t *message, size_t len, const struct sctp_
 
 /* ---- sending and closing ---- */
 
-static bool send_message(const void *data, size_t len, uint16_t sid, uint32_t ppid, uint16_t flags)
+static bool send_message(const void *data, size_t len, uint16_t sid, uint32_t ppid, uint16_t flags, bool limited)
 {
 	struct sctp_sndinfo info = { .snd_sid = sid, .snd_flags = flags, .snd_ppid = ppid };
 
-	if (usrsctp_sendv(assoc_socket, data, len, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0) < 0) {
+	if (send_with_options(assoc_socket, data, len, &info, limited) < 0) {
 		int error = errno;
 
 		/* If the association ended under us, how it ended is the better answer (see verify_totals). */
@@ -200,15 +202,22 @@ static void *sender(void *unused)
 	(void)unused;
 	for (uint32_t index = 0; ok && sent < opt.bytes; index++) {
 		uint32_t len = opt.sizes[index % opt.size_count];
+		uint16_t streams = __atomic_load_n(&opt.streams, __ATOMIC_RELAXED);
 
+		do_actions(assoc_socket, index);
 		fill_message(message, index, len);
-		ok = send_message(message, len, (uint16_t)(index % opt.streams), htonl(index), opt.unordered ? SCTP_UNORDERED : 0);
+		ok = send_message(message, len, (uint16_t)(index % streams), htonl(index), opt.unordered ? SCTP_UNORDERED : 0,
+		                  !is_reliable(index));
 		sent += len;
+		if (opt.one_at_a_time)
+			wait_until_acked();
 		if (opt.pace_ms != 0)
 			usleep(opt.pace_ms * 1000);
 	}
 	if (ok && opt.echoed)
 		wait_until_echoed();
+	if (ok)
+		await_reconfigurations();
 	if (ok)
 		close_association(opt.close);
 	free(message);
@@ -257,6 +266,8 @@ static void on_notification(const union sctp_notification *note)
 	static const char *const states[] = { "?", "available", "unreachable", "removed", "added", "made-primary", "confirmed" };
 	char text[INET6_ADDRSTRLEN];
 
+	if (on_extension(note))
+		return;
 	switch (note->sn_header.sn_type) {
 	case SCTP_ASSOC_CHANGE:
 		on_association_change(&note->sn_assoc_change);
@@ -290,7 +301,9 @@ static void on_message(const uint8_t *message, size_t len, const struct sctp_rcv
 {
 	check_message(message, len, info);
 	if (opt.task == TASK_ECHO)
-		send_message(message, len, info->rcv_sid, info->rcv_ppid, info->rcv_flags & SCTP_UNORDERED);
+		send_message(message, len, info->rcv_sid, info->rcv_ppid, info->rcv_flags & SCTP_UNORDERED, false);
+	if (opt.task != TASK_SEND)
+		do_actions(assoc_socket, report.messages_received);
 	/* Only this thread receives: no lock to read the count. */
 	if (opt.task != TASK_SEND && opt.bytes != 0 && report.bytes_received >= opt.bytes &&
 	    report.bytes_received - len < opt.bytes)
@@ -364,7 +377,10 @@ static void verify_totals(void)
 {
 	const char *end = closed_by();
 
-	if (report.messages_received != report.index_end)
+	for (uint32_t index = 0; opt.reliable_every != 0 && index < report.index_end; index += opt.reliable_every)
+		if (!(seen[index / 8] & (1 << index % 8)))
+			fail("message %" PRIu32 " is missing, and has no limit", index);
+	if (opt.reliable_every == 0 && report.messages_received != report.index_end)
 		fail("%" PRIu64 " messages arrived, but the highest index is %" PRIu32, report.messages_received,
 		     report.index_end - 1);
 	if (opt.task != TASK_SEND && report.bytes_received < opt.bytes)
@@ -391,8 +407,9 @@ static void set_option(struct socket *so, int name, const void *value, socklen_t
 
 static void configure(struct socket *so)
 {
-	static const uint16_t events[] = { SCTP_ASSOC_CHANGE,   SCTP_PEER_ADDR_CHANGE, SCTP_REMOTE_ERROR,
-		                           SCTP_SHUTDOWN_EVENT, SCTP_SEND_FAILED_EVENT };
+	static const uint16_t events[] = { SCTP_ASSOC_CHANGE,        SCTP_PEER_ADDR_CHANGE,  SCTP_REMOTE_ERROR,
+		                           SCTP_SHUTDOWN_EVENT,      SCTP_SEND_FAILED_EVENT, SCTP_STREAM_RESET_EVENT,
+		                           SCTP_STREAM_CHANGE_EVENT, SCTP_ASSOC_RESET_EVENT };
 	struct sctp_initmsg init = { .sinit_num_ostreams = opt.streams, .sinit_max_instreams = STREAMS_MAX };
 	struct sctp_paddrparams paddr = { .spp_hbinterval = opt.heartbeat_ms, .spp_pathmaxrxt = (uint16_t)opt.path_max_retrans };
 	struct sctp_rtoinfo rto = { .srto_initial = opt.rto_min_ms * 2, .srto_min = opt.rto_min_ms };
@@ -400,7 +417,10 @@ static void configure(struct socket *so)
 	struct sctp_event event = { .se_assoc_id = SCTP_FUTURE_ASSOC, .se_on = 1 };
 	struct sctp_assoc_value interleaving = { .assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = 1 };
 	const int between_streams = 2; /* RFC 6458 §8.1.20: parts of messages on several streams alternate */
-	const int on = 1, off = 0, send_buffer = 2 * MESSAGE_MAX; /* the default of 256 KiB limits the message size */
+	struct sctp_assoc_value reconfiguration = { .assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = SCTP_ENABLE_VALUE_MASK };
+	struct sctp_sack_info sack = { .sack_delay = opt.sack_delay_ms };
+	/* The default of 256 KiB limits the message size. */
+	const int on = 1, off = 0, send_buffer = opt.send_buffer != 0 ? (int)opt.send_buffer : 2 * MESSAGE_MAX;
 
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
 		event.se_type = events[i];
@@ -415,6 +435,10 @@ static void configure(struct socket *so)
 		set_option(so, SCTP_FRAGMENT_INTERLEAVE, &between_streams, sizeof between_streams, "interleaved parts");
 		set_option(so, SCTP_INTERLEAVING_SUPPORTED, &interleaving, sizeof interleaving, "interleaving");
 	}
+	if (opt.reconfigure)
+		set_option(so, SCTP_ENABLE_STREAM_RESET, &reconfiguration, sizeof reconfiguration, "reconfiguration");
+	if (opt.sack_delay_ms != 0)
+		set_option(so, SCTP_DELAYED_SACK, &sack, sizeof sack, "SACK delay");
 	if (opt.local.any_v6)
 		set_option(so, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off, "plain IPv4 addresses");
 	if (opt.heartbeat_ms != 0)
