@@ -91,19 +91,26 @@ impl Association {
             }
             let Some(request) = parameter.request() else { continue };
             let result = self.on_request(now, from, request, parameter);
-            answers.extend(result.map(|result| (request, result)));
+            let is_of_tsns = matches!(parameter, ReConfigParameter::AssociationReset { .. });
+            let next_tsns = if is_of_tsns { self.next_tsns() } else { None };
+            let answer = |result| ReConfigResponse { request, result, next_tsns };
+            answers.extend(result.map(answer));
         }
         if chunk.parameters.iter().any(|parameter| parameter.request().is_some()) {
-            self.answer(from, &answers);
+            self.answer(from, answers);
         }
     }
 
+    /// The TSNs that the two ends give next, this end's first. Answers to SSN/TSN resets have them
+    /// (RFC 6525 §4.4), refusals too: other stacks send them, and usrsctp reads no shorter answer.
+    fn next_tsns(&self) -> Option<(Tsn, Tsn)> {
+        let cum = self.rx.receiver.as_ref()?.tracker.cum_tsn();
+        Some((self.out.highest_tsn().next(), cum.next()))
+    }
+
     /// Sends answers to where the requests came from, and a SACK (RFC 6525 §5.2.1).
-    fn answer(&mut self, to: AddressPair, answers: &[(u32, ReConfigResult)]) {
-        let response = |&(request, result): &(u32, ReConfigResult)| {
-            ReConfigParameter::Response(ReConfigResponse { request, result, next_tsns: None })
-        };
-        let parameters: Vec<_> = answers.iter().map(response).collect();
+    fn answer(&mut self, to: AddressPair, answers: Vec<ReConfigResponse>) {
+        let parameters: Vec<_> = answers.into_iter().map(ReConfigParameter::Response).collect();
         if !parameters.is_empty() {
             self.reply(Control::ReConfigured { chunk: ReConfig { parameters }, to });
         }
@@ -211,7 +218,7 @@ impl Association {
         if let Some(r) = self.reconfigure.as_mut() {
             r.answers.note(number, result);
         }
-        self.answer(from, &[(number, result)]);
+        self.answer(from, vec![ReConfigResponse { request: number, result, next_tsns: None }]);
     }
 
     /// True if user data belongs to the time after a reset that waits for TSNs. It is not taken, so
