@@ -10,8 +10,11 @@
 mod closing;
 mod handshake;
 mod harness;
+mod immediate;
 mod interleaving;
 mod losses;
 mod nr_sack;
+mod partial;
+mod reconfiguration;
 mod transfer;
 mod two_addresses;

@@ -4,6 +4,7 @@ mod namespace;
 mod pattern;
 mod programs;
 mod rewriter;
+mod wire;
 
 use std::future::Future;
 use std::io::Write;
@@ -17,6 +18,7 @@ pub use namespace::{Link, in_namespace, in_two_namespaces};
 pub use pattern::{Pattern, Verifier};
 pub use programs::{Peer, Relay, Report, free_udp_port, pause};
 pub use rewriter::{Change, Chunk, Rewriter, Seen, nothing};
+pub use wire::{FORWARD_TSN, I_FORWARD_TSN, Log, RE_CONFIG, Wire};
 
 /// Longer than any test takes on a busy machine; the C programs end by themselves a little later.
 const TEST_LIMIT: Duration = Duration::from_secs(40);
@@ -86,6 +88,10 @@ impl Setting {
             Setting::Plain => ("rfc9260", "sctp"),
         }
     }
+}
+
+fn peer_at(addresses: impl IntoIterator<Item = SocketAddr>) -> ConnectTarget {
+    ConnectTarget { sctp_port: PEER_SCTP_PORT, ..ConnectTarget::new(addresses) }
 }
 
 /// The set-up of a case, see [`Case::start`].
@@ -164,6 +170,31 @@ impl Case {
         }
     }
 
+    /// Opens the association, with someone on the path who writes down what passes by.
+    pub async fn start_watched(self) -> (Running, Wire) {
+        let (wire, usrsctp, manypath) = Wire::new();
+        let endpoint = Endpoint::bind(self.endpoint_options()).expect("an endpoint");
+        let manypath = (endpoint.udp_port(), manypath);
+        match self.opens {
+            Opens::Manypath => {
+                let peer = Peer::listen(&[], &self.theirs, &self.peer).await;
+                let (relays, port) = self.start_relays(&self.theirs, peer.udp_port).await;
+                let watcher = Rewriter::start((port, usrsctp), manypath, Duration::ZERO).await;
+                let at = SocketAddr::new(self.theirs[0], watcher.manypath_side);
+                let association = soon("manypath connects", endpoint.connect(peer_at([at])));
+                let association = association.await.expect("connected");
+                (Running { association, peer, endpoint, relays }, wire.held_by(watcher))
+            }
+            Opens::Usrsctp => {
+                // Nothing goes to usrsctp before it has sent something.
+                let watcher = Rewriter::start((0, usrsctp), manypath, Duration::ZERO).await;
+                let (relays, port) = self.start_relays(&self.ours, watcher.usrsctp_side).await;
+                let (peer, association) = self.connect_peer(&endpoint, port).await;
+                (Running { association, peer, endpoint, relays }, wire.held_by(watcher))
+            }
+        }
+    }
+
     /// Opens the association.
     pub async fn start(self) -> Running {
         let endpoint = Endpoint::bind(self.endpoint_options()).expect("an endpoint");
@@ -172,10 +203,8 @@ impl Case {
                 let peer = Peer::listen(&self.peer_prefix, &self.theirs, &self.peer).await;
                 let (relays, port) = self.start_relays(&self.theirs, peer.udp_port).await;
                 let remotes = self.theirs.iter().map(|&ip| SocketAddr::new(ip, port));
-                let target =
-                    ConnectTarget { sctp_port: PEER_SCTP_PORT, ..ConnectTarget::new(remotes) };
-                let association =
-                    soon("manypath connects", endpoint.connect(target)).await.expect("connected");
+                let association = soon("manypath connects", endpoint.connect(peer_at(remotes)));
+                let association = association.await.expect("connected");
                 Running { association, peer, endpoint, relays }
             }
             Opens::Usrsctp => {

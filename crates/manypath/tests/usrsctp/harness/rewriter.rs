@@ -76,6 +76,7 @@ impl Drop for Rewriter {
 /// One of its sockets, and who is there.
 struct Side {
     socket: Arc<UdpSocket>,
+    /// The UDP port of the last one heard, who may be a relay.
     peer: u16,
     change: Change,
 }
@@ -112,13 +113,15 @@ impl Rewriter {
             let (mut a, mut b) = (vec![0; 65_536], vec![0; 65_536]);
             loop {
                 tokio::select! {
-                    Ok(length) = usrsctp.socket.recv(&mut a) => {
+                    Ok((length, from)) = usrsctp.socket.recv_from(&mut a) => {
+                        usrsctp.peer = from.port();
                         let mut chunks = parse(&a[..length]);
                         remember(&mut kept.lock().expect("the chunks").from_usrsctp, &chunks);
                         (usrsctp.change)(&mut chunks);
                         forward(&manypath, encode(&a[..12], &chunks), delay);
                     }
-                    Ok(length) = manypath.socket.recv(&mut b) => {
+                    Ok((length, from)) = manypath.socket.recv_from(&mut b) => {
+                        manypath.peer = from.port();
                         let mut chunks = parse(&b[..length]);
                         remember(&mut kept.lock().expect("the chunks").from_manypath, &chunks);
                         (manypath.change)(&mut chunks);
