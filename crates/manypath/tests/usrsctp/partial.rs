@@ -187,10 +187,10 @@ fn usrsctp_connects_and_sends_nothing_late() {
 }
 
 #[test]
-fn usrsctp_skips_interleaved_messages() {
+fn usrsctp_skips_late_interleaved_messages() {
     interop(async {
-        let how = "--limit rtx=0";
-        let case = usrsctp_case(Opens::Manypath, Setting::Fast, Chunks::IData, &losses(65), how);
+        let how = "--limit ttl=30 --pace-ms 2";
+        let case = usrsctp_case(Opens::Manypath, Setting::Fast, Chunks::IData, &outage(65), how);
         usrsctp_gives_up(case, Chunks::IData).await;
     });
 }
