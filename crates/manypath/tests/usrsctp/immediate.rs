@@ -40,7 +40,7 @@ async fn manypath_sends(opens: Opens, chunks: &str, sack_immediately: bool) -> (
     let report = peer.report().await;
     report.assert_ok("peer-shutdown");
     assert_eq!(report.number("messages_received"), u64::from(MESSAGES));
-    let asked = wire.from_manypath().immediate();
+    let asked = wire.of_manypath().immediate();
     (taken, asked)
 }
 
@@ -57,7 +57,7 @@ async fn usrsctp_sends(opens: Opens, option: &str) -> (Duration, u32) {
     let taken = begin.elapsed();
     verifier.receive_all(&association).await.expect("the shutdown");
     peer.report().await.assert_ok("local-shutdown");
-    let asked = wire.from_usrsctp().immediate();
+    let asked = wire.of_usrsctp().immediate();
     (taken, asked)
 }
 

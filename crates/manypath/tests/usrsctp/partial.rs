@@ -84,7 +84,7 @@ async fn manypath_gives_up(case: Case, chunks: Chunks, unordered: bool, limit: S
     let given_up = stats.messages_abandoned + stats.messages_dropped;
     assert!((1..=given_up).contains(&missing), "{missing} are missing: {stats:?}");
     assert!(stats.forward_tsns_sent > 0, "{stats:?}");
-    assert_skipped(chunks, &wire.from_manypath());
+    assert_skipped(chunks, &wire.of_manypath());
 }
 
 fn retransmissions(limit: u16) -> SendOptions {
@@ -151,7 +151,7 @@ async fn usrsctp_gives_up(case: Case, chunks: Chunks) {
     assert!((1..=given_up).contains(&missing), "{missing} are missing, {given_up} given up");
     let stats = association.stats();
     assert!(stats.forward_tsns_received > 0, "{stats:?}");
-    assert_skipped(chunks, &wire.from_usrsctp());
+    assert_skipped(chunks, &wire.of_usrsctp());
 }
 
 fn usrsctp_case(opens: Opens, setting: Setting, chunks: Chunks, relay: &str, how: &str) -> Case {

@@ -160,7 +160,7 @@ async fn receive(association: &Association, verifier: &mut Verifier, messages: u
 
 fn assert_asked_and_answered(wire: &Wire) {
     let seen = |log: &Log| log.count(RE_CONFIG);
-    let (ours, theirs) = (seen(&wire.from_manypath()), seen(&wire.from_usrsctp()));
+    let (ours, theirs) = (seen(&wire.of_manypath()), seen(&wire.of_usrsctp()));
     assert!(ours > 0 && theirs > 0, "RE-CONFIG: {ours} from manypath, {theirs} from usrsctp");
 }
 
@@ -187,7 +187,7 @@ async fn manypath_resets(case: Case) {
     assert_eq!(report.number("messages_received"), u64::from(sender.next));
     assert_eq!(report.number("number_restarts"), 6, "{report:?}");
     for stream in 0..STREAMS {
-        assert_eq!(wire.from_manypath().restarts(stream), 2, "of stream {stream}");
+        assert_eq!(wire.of_manypath().restarts(stream), 2, "of stream {stream}");
     }
     assert_asked_and_answered(&wire);
 }
@@ -312,7 +312,7 @@ async fn usrsctp_does_all(opens: Opens, setting: Setting, chunks: Chunks, seed: 
     let report = peer.report().await;
     report.assert_ok("peer-shutdown");
     assert_eq!([0, 1, 2].map(|stream| verifier.restarts(stream)), [1, 1, 1]);
-    assert_eq!([0, 1, 2].map(|stream| wire.from_manypath().restarts(stream)), [0, 1, 0]);
+    assert_eq!([0, 1, 2].map(|stream| wire.of_manypath().restarts(stream)), [0, 1, 0]);
     assert_eq!(report.number("number_restarts"), 1, "{report:?}");
     assert_asked_and_answered(&wire);
 }

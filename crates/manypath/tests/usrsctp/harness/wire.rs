@@ -95,12 +95,12 @@ impl Wire {
     }
 
     /// The log of usrsctp's chunks, without those that were lost before.
-    pub fn from_usrsctp(&self) -> MutexGuard<'_, Log> {
+    pub fn of_usrsctp(&self) -> MutexGuard<'_, Log> {
         self.usrsctp.lock().expect("the log")
     }
 
     /// The log of manypath's chunks.
-    pub fn from_manypath(&self) -> MutexGuard<'_, Log> {
+    pub fn of_manypath(&self) -> MutexGuard<'_, Log> {
         self.manypath.lock().expect("the log")
     }
 }
