@@ -675,10 +675,10 @@ fn an_association_reset_is_denied() {
     // Both ends have given four TSNs. usrsctp takes no answer without the next ones.
     let next_tsns = Some((t.view().1.add(5), Tsn(5)));
     let result = ReConfigResult::DENIED;
-    let denied = ReConfigParameter::Response(ReConfigResponse { request: 1, result, next_tsns });
+    let denied = [ReConfigParameter::Response(ReConfigResponse { request: 1, result, next_tsns })];
     for _ in 0..2 {
         tell(&mut t, [ReConfigParameter::AssociationReset { request: 1 }]);
-        assert_eq!(said(&mut t), [denied.clone()], "RFC 6525 §4.4, §5.2.1");
+        assert_eq!(said(&mut t), denied, "RFC 6525 §4.4, §5.2.1");
     }
     t.peer(data(5).stream(0, 2));
     assert!(t.recv().is_some(), "nothing has changed");
