@@ -7,7 +7,7 @@ use manypath::{Association, SendOptions};
 
 use crate::harness::{
     Case, FORWARD_TSN, I_FORWARD_TSN, Log, Opens, Pattern, Running, Setting, Verifier, interop,
-    pause,
+    pause, say,
 };
 
 const RELIABLE_EVERY: u32 = 4;
@@ -26,6 +26,8 @@ fn outage(seed: u32) -> String {
     format!("--drop 20 --duplicate 10 --delay 3 --outage-at 150 --outage-for 200 --seed {seed}")
 }
 
+/// Many times what a case takes.
+const PATIENCE: Duration = Duration::from_secs(15);
 const PEER: &str = "--rto-min-ms 50 --linger-ms 1500 --reliable-every 4";
 const TIMERS: &[(&str, &str)] = &[("rto_initial", "200 ms"), ("rto_min", "100 ms")];
 
@@ -141,7 +143,16 @@ async fn usrsctp_gives_up(case: Case, chunks: Chunks) {
     let Running { association, peer, endpoint: _endpoint, relays: _relays } = running;
     assert_eq!(association.interleaves(), chunks == Chunks::IData);
     let mut verifier = Verifier::new(0);
-    verifier.receive_what_comes(&association).await.expect("messages until the shutdown");
+    let to_the_end = verifier.receive_what_comes(&association);
+    if let Ok(end) = tokio::time::timeout(PATIENCE, to_the_end).await {
+        end.expect("messages until the shutdown");
+    } else {
+        // usrsctp stalls, with I-DATA only, after it has skipped some messages.
+        say(format_args!("usrsctp repeats a lost message no more, and skips it not"));
+        assert!(chunks == Chunks::IData && verifier.messages() > 20, "{:?}", association.stats());
+        assert_skipped(chunks, &wire.of_usrsctp());
+        return;
+    }
     let report = peer.report().await;
     report.assert_ok("local-shutdown");
     let sent = report.number("messages_sent");
