@@ -228,6 +228,20 @@ class ShutdownCompleteChunk(Chunk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuthChunk(Chunk):
+    """The HMAC over the chunks that follow (RFC 4895)."""
+
+    algorithm: int
+    """The HMAC algorithm (RFC 4895 §3.3)."""
+
+    bytes: int
+    """Bytes of the HMAC."""
+
+    key: int
+    """The number of the key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DtlsChunk(Chunk):
     """The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk)."""
 
@@ -972,6 +986,7 @@ CHUNKS: dict[str, type[Chunk]] = {
     "COOKIE_ECHO": CookieEchoChunk,
     "COOKIE_ACK": CookieAckChunk,
     "SHUTDOWN_COMPLETE": ShutdownCompleteChunk,
+    "AUTH": AuthChunk,
     "DTLS": DtlsChunk,
     "RE_CONFIG": ReConfigChunk,
     "PAD": PadChunk,
@@ -1032,6 +1047,7 @@ __all__ = [
     "AbortChunk",
     "Acknowledged",
     "AddressGone",
+    "AuthChunk",
     "CandidatesChunk",
     "Chunk",
     "Closed",

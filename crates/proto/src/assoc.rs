@@ -1,9 +1,10 @@
 //! One association: its state and the surface that applications and the endpoint use.
 //!
 //! The folders are its phases: [`open`], [`send`], [`receive`], [`recover`], [`paths`] and
-//! [`protect`]. Beside them stand [`ecn`], [`reconfigure`] and [`shutdown`]. All of them use
-//! [`state`], [`timers`], [`events`], [`buffers`].
+//! [`protect`]. Beside them stand [`authentication`], [`ecn`], [`reconfigure`] and [`shutdown`].
+//! All of them use [`state`], [`timers`], [`events`], [`buffers`].
 
+mod authentication;
 mod buffers;
 mod ecn;
 mod events;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use manypath_wire::{StreamId, Tsn};
 
+pub(crate) use authentication::draw;
 pub(crate) use buffers::Reserve;
 pub(crate) use open::agreed::Extensions;
 pub(crate) use open::cookie;
@@ -52,6 +54,7 @@ use crate::sizes;
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use crate::view::{PathId, PathState};
+use authentication::Authentication;
 use buffers::Buffers;
 use events::Events;
 use open::agreed::Agreed;
@@ -136,6 +139,8 @@ pub struct Association {
     size_search: SizeSearch,
     /// Set if packets are to be protected.
     protection: Option<Box<Protection>>,
+    /// Set if this end authenticates chunks.
+    authentication: Option<Box<Authentication>>,
     events: Events,
     stats: AssocStats,
 }
@@ -181,6 +186,7 @@ impl Association {
             heartbeats: Heartbeats::new(rng.fork("heartbeats")),
             size_search: SizeSearch::new(rng.fork("packet sizes")),
             protection: None,
+            authentication: None,
             events: Events::default(),
             stats: AssocStats::default(),
             ends: Ends::new(id, local_addresses, &mut rng),

@@ -26,8 +26,8 @@ pub use preset::Preset;
 
 use crate::params::RuleSet;
 pub use crate::params::{
-    ConfigError, Cuc, Group, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, Params,
-    Profile, RedundancyCycle, RedundancyOrder, RtxPastCwnd, SharedVerdict, Units, units,
+    ChunkTypes, ConfigError, Cuc, Group, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release,
+    Params, Profile, RedundancyCycle, RedundancyOrder, RtxPastCwnd, SharedVerdict, Units, units,
 };
 
 impl Config {

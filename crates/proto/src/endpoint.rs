@@ -16,14 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath_dtls::manage::KeyManagement;
-use manypath_wire::{
-    COMMON_HEADER_LEN, Checksum, Chunk, Dtls, Packet, Tsn, chunk_type, has_zero_checksum,
-};
+use manypath_wire::{Checksum, Dtls, Packet, Tsn, has_zero_checksum};
 
 use crate::assoc::cookie::CookieKeys;
 use crate::assoc::{
     Association, Candidate, Direct, Identity, LinkMtus, LocalRanks, PeerTrust, Reserve,
 };
+use crate::auth::AuthKeys;
 use crate::config::Config;
 use crate::crowd::{Crowd, CrowdLimits};
 use crate::datagram::{AddressPair, Datagram, Transmit};
@@ -122,7 +121,8 @@ struct Reply {
 ///   [`forget`](Self::forget), [`set_local_addresses`](Self::set_local_addresses),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
 ///   [`set_link_mtu`](Self::set_link_mtu), [`set_local_rank`](Self::set_local_rank),
-///   [`set_candidates`](Self::set_candidates), [`set_direct_only`](Self::set_direct_only).
+///   [`set_candidates`](Self::set_candidates), [`set_direct_only`](Self::set_direct_only),
+///   [`set_auth_keys`](Self::set_auth_keys).
 /// - Outputs: the three `poll_` methods.
 pub struct Endpoint {
     config: EndpointConfig,
@@ -132,6 +132,8 @@ pub struct Endpoint {
     keys: CookieKeys,
     /// Set if associations are to be protected.
     key_management: Option<Arc<dyn KeyManagement>>,
+    /// Keys by which associations authenticate chunks.
+    auth_keys: AuthKeys,
     assocs: AssocTable,
     past: Past,
     /// Associations that peers opened and that had no keys when last checked.
@@ -165,6 +167,7 @@ impl Endpoint {
             keys: CookieKeys::new(rng.fork("cookie keys")),
             rng: rng.fork("endpoint"),
             key_management: None,
+            auth_keys: AuthKeys::default(),
             config,
             incoming_window: usize::MAX,
             assocs: AssocTable::default(),
@@ -229,6 +232,7 @@ impl Endpoint {
         let local = self.config.local_addresses.clone();
         let config = Arc::clone(&self.config.config);
         let mut assoc = Association::to_connect(config, id, local, keys, rng);
+        assoc.offer_authentication(&self.auth_keys);
         assoc.set_local_ranks(now, Arc::clone(&self.local_ranks));
         if let Some(own) = &self.candidates {
             let direct = Direct::new(Arc::clone(own), to.relayed.clone(), PeerTrust::Known);
@@ -303,6 +307,13 @@ impl Endpoint {
         self.key_management = keys;
     }
 
+    /// Sets the keys by which associations that begin from now on authenticate chunks, if
+    /// `authentication` is on. Each association then has keys of its own
+    /// ([`Association::change_auth_keys`]).
+    pub fn set_auth_keys(&mut self, keys: AuthKeys) {
+        self.auth_keys = keys;
+    }
+
     /// Sets the receive buffer, in bytes, of associations that peers open from now on, if that is
     /// less than the configured one. A stranger cannot make this end hold more, until
     /// [`Association::set_receive_buffer`] raises it.
@@ -354,11 +365,10 @@ impl Endpoint {
             return self.on_init(now, from, &packet);
         }
         // Only COOKIE ECHO is decoded here. All else is decoded where it is handled.
-        let first_type = packet.bytes().get(COMMON_HEADER_LEN);
-        if first_type == Some(&chunk_type::COOKIE_ECHO)
-            && let Some(Ok(Chunk::CookieEcho(cookie))) = packet.chunks().next()
+        if stateless::has_cookie_echo(packet.bytes())
+            && let Some(echo) = self.echo_of(&packet)
         {
-            return self.on_cookie_echo(now, from, cookie, packet);
+            return self.on_cookie_echo(now, from, echo, packet);
         }
         match self.assocs.find(from.remote, &packet) {
             Owner::Association(index) => {
@@ -385,7 +395,7 @@ impl Endpoint {
     #[inline(never)]
     fn may_lack_checksum(&self, packet: &[u8]) -> bool {
         let Ok(header) = Packet::check(packet, Checksum::Ignore) else { return false };
-        let is_setup = packet.get(COMMON_HEADER_LEN) == Some(&chunk_type::COOKIE_ECHO);
+        let is_setup = stateless::has_cookie_echo(packet);
         let is_its = |index| {
             let assoc = self.assocs.get(index);
             assoc.is_some_and(|a| a.identity().peer_port == header.source_port)

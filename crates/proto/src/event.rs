@@ -169,6 +169,8 @@ pub enum Event {
         /// The number of streams that the peer may send on now.
         streams: u16,
     },
+    /// The peer's authentication of chunks (RFC 4895, RFC 6458 §6.1.8).
+    Authentication(AuthReport),
     /// The peer reported an error that does not end the association.
     PeerError {
         /// The error cause code, RFC 9260 §3.3.10.
@@ -180,6 +182,26 @@ pub enum Event {
 
 /// Disjointness is a finite number.
 impl Eq for Event {}
+
+/// Something about the authentication of chunks (RFC 6458 §6.1.8).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuthReport {
+    /// The peer does not have the extension: nothing is authenticated. Follows
+    /// [`Event::Connected`].
+    NotSupported,
+    /// The peer authenticates with another key from now on. Not told of the key that it used
+    /// before that one, because packets with it may still come.
+    NewKey {
+        /// The number of the key.
+        key: u16,
+    },
+    /// A key that was deactivated is used no more.
+    KeyFree {
+        /// The number of the key.
+        key: u16,
+    },
+}
 
 /// A request to reset or add streams (RFC 6525 §5.1).
 #[derive(Clone, Debug, PartialEq, Eq)]

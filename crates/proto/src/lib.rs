@@ -59,6 +59,7 @@
 //! the decisions in which the published multipath systems differ.
 
 mod assoc;
+mod auth;
 pub mod config;
 mod crowd;
 mod datagram;
@@ -78,11 +79,12 @@ mod tx;
 mod view;
 
 pub use assoc::{AssocStats, Association, Candidate, Directness, ReconfigureError};
+pub use auth::{AuthKeyError, AuthKeys};
 pub use config::{Config, ConfigError};
 pub use crowd::{Crowd, CrowdLimits};
 pub use datagram::{Datagram, Transmit};
 pub use endpoint::{AssocId, ConnectError, ConnectTo, Endpoint, EndpointConfig, PacketTooBig};
-pub use event::{AssocClosed, Event, RequestOutcome, StreamRequest};
+pub use event::{AssocClosed, AuthReport, Event, RequestOutcome, StreamRequest};
 pub use manypath_dtls::manage::{
     Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, PeerIdentity, Role, Roles,
 };

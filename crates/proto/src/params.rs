@@ -1,5 +1,6 @@
 //! Parameters: plain values, each with its unit, range and source. Policies are made from them.
 
+mod chunk_types;
 mod error;
 mod kinds;
 mod ns2_rules;
@@ -9,6 +10,7 @@ mod setting;
 mod table;
 pub mod units;
 
+pub use chunk_types::ChunkTypes;
 pub use error::ConfigError;
 pub use kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RedundancyOrder,

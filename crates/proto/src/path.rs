@@ -69,7 +69,7 @@ pub(crate) struct NewPath {
     pub(crate) peer_rwnd: u32,
     /// The MTU of the local interface, in bytes, if it is known.
     pub(crate) link_mtu: Option<usize>,
-    /// Bytes that protection adds to each packet.
+    /// Bytes that protection or authentication adds to each packet.
     pub(crate) overhead: usize,
 }
 

@@ -101,6 +101,15 @@ pub enum ChunkSummary {
     CookieAck,
     /// Last message of a graceful end (§3.3.13).
     ShutdownComplete,
+    /// The HMAC over the chunks that follow (RFC 4895).
+    Auth {
+        /// The number of the key.
+        key: u16,
+        /// The HMAC algorithm (RFC 4895 §3.3).
+        algorithm: u16,
+        /// Bytes of the HMAC.
+        bytes: u64,
+    },
     /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk).
     Dtls {
         /// The R bit: a restart key context protects them.
@@ -266,6 +275,11 @@ impl ChunkSummary {
             Chunk::CookieEcho(cookie) => ChunkSummary::CookieEcho { bytes: cookie.len() as u64 },
             Chunk::CookieAck => ChunkSummary::CookieAck,
             Chunk::ShutdownComplete { .. } => ChunkSummary::ShutdownComplete,
+            Chunk::Auth(auth) => ChunkSummary::Auth {
+                key: auth.key,
+                algorithm: auth.algorithm,
+                bytes: auth.hmac.len() as u64,
+            },
             Chunk::Dtls(dtls) => {
                 ChunkSummary::Dtls { restart: dtls.restart, bytes: dtls.record.len() as u64 }
             }

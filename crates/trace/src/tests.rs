@@ -6,7 +6,7 @@ use std::path::Path;
 use bytes::Bytes;
 use manypath_proto::Instant;
 use manypath_wire::{
-    CandidateKind, Candidates, CommonHeader, DataFlags, ErrorCause, Init, NamedAddress,
+    Auth, CandidateKind, Candidates, CommonHeader, DataFlags, ErrorCause, Init, NamedAddress,
     PacketBuilder, Pad, Params, ReConfig, ReConfigParameter, ReConfigResponse, ReConfigResult,
     SackPath, Ssn, StreamId, Timestamp, Tsn,
 };
@@ -70,6 +70,8 @@ fn all_chunks() -> Bytes {
         let parameters = vec![ReConfigParameter::Response(response), request];
         assert!(p.push_re_config(&ReConfig { parameters }));
         assert!(p.push_dtls(true, &[0x2f; 24]));
+        let hmac = Bytes::from_static(&[9; 32]);
+        assert!(p.push_auth(&Auth { flags: 0, key: 1, algorithm: 3, hmac }));
         assert!(p.push_chunk(0xc1, 0, b"1234") && p.push_chunk(3, 0, b"short"));
     })
 }
@@ -235,7 +237,7 @@ fn what_is_written_is_read() {
 #[test]
 fn chunks_are_summed_up() {
     let chunks = ChunkSummary::of_packet(&all_chunks());
-    assert_eq!(chunks.len(), 21);
+    assert_eq!(chunks.len(), 22);
     assert_eq!(
         chunks[2],
         ChunkSummary::Data { tsn: 1, stream: 0, ssn: 0, bytes: 3, flags: "IUE".to_owned() }
@@ -262,8 +264,9 @@ fn chunks_are_summed_up() {
     };
     assert_eq!(chunks[17], re_config);
     assert_eq!(chunks[18], ChunkSummary::Dtls { restart: true, bytes: 24 });
-    assert_eq!(chunks[19], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
-    assert!(matches!(&chunks[20], ChunkSummary::Malformed { .. }), "{:?}", chunks[20]);
+    assert_eq!(chunks[19], ChunkSummary::Auth { key: 1, algorithm: 3, bytes: 32 });
+    assert_eq!(chunks[20], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
+    assert!(matches!(&chunks[21], ChunkSummary::Malformed { .. }), "{:?}", chunks[21]);
 }
 
 #[test]

@@ -74,6 +74,30 @@ impl<'a> PacketBuilder<'a> {
         (self.out, self.start)
     }
 
+    /// The type of each chunk so far, and the byte of the packet where it begins.
+    pub fn chunk_types(&self) -> impl Iterator<Item = (usize, u8)> + '_ {
+        let packet = &self.out[self.start..];
+        let mut at = COMMON_HEADER_LEN;
+        std::iter::from_fn(move || {
+            let &[ty, _, l0, l1] = packet.get(at..)?.first_chunk()?;
+            let begin = at;
+            // Chunks were appended whole and padded. None is shorter than its header.
+            at += padded(usize::from(u16::from_be_bytes([l0, l1]))).max(CHUNK_HEADER_LEN);
+            Some((begin, ty))
+        })
+    }
+
+    /// Inserts bytes at a byte of the packet, however long it gets. Returns the packet from there
+    /// on.
+    pub(crate) fn insert(&mut self, at: usize, bytes: &[u8]) -> &mut [u8] {
+        let at = self.start + at;
+        let end = self.out.len();
+        self.out.resize(end + bytes.len(), 0);
+        self.out.copy_within(at..end, at + bytes.len());
+        self.out[at..at + bytes.len()].copy_from_slice(bytes);
+        &mut self.out[at..]
+    }
+
     /// Takes the packet back: the buffer is as it was before [`new`](Self::new).
     pub fn discard(self) {
         self.out.truncate(self.start);

@@ -1,4 +1,4 @@
-//! Error causes: what ABORT and ERROR report (RFC 9260 §3.3.10,
+//! Error causes: what ABORT and ERROR report (RFC 9260 §3.3.10, RFC 4895 §4.1,
 //! draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3).
 
 use std::fmt;
@@ -27,6 +27,7 @@ mod code {
     pub(super) const NO_COMMON_DTLS_KEY_MANAGEMENT_METHOD: u16 = 101;
     pub(super) const DTLS_KEY_MANAGEMENT_TIE_BREAKER_COLLISION: u16 = 102;
     pub(super) const INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES: u16 = 103;
+    pub(super) const UNSUPPORTED_HMAC_IDENTIFIER: u16 = 0x0105;
 }
 
 /// One error cause.
@@ -82,6 +83,9 @@ pub enum ErrorCause {
     /// Code 103 (the draft's §4.3.4), in ABORT only: both sides can only be the client, or both
     /// only the server.
     IncompatibleDtlsKeyManagementRoles,
+    /// Code 0x0105 (RFC 4895 §4.1): the algorithm of an AUTH chunk, which its receiver has not
+    /// asked for.
+    UnsupportedHmacIdentifier(u16),
     /// A code this crate does not know.
     Unknown {
         /// Cause code.
@@ -121,6 +125,7 @@ impl ErrorCause {
             ErrorCause::IncompatibleDtlsKeyManagementRoles => {
                 code::INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES
             }
+            ErrorCause::UnsupportedHmacIdentifier(_) => code::UNSUPPORTED_HMAC_IDENTIFIER,
             ErrorCause::Unknown { code, .. } => *code,
         }
     }
@@ -149,6 +154,7 @@ impl ErrorCause {
                 out.extend_from_slice(&microseconds.to_be_bytes());
             }
             ErrorCause::NoUserData(tsn) => out.extend_from_slice(&tsn.0.to_be_bytes()),
+            ErrorCause::UnsupportedHmacIdentifier(id) => out.extend_from_slice(&id.to_be_bytes()),
             ErrorCause::OutOfResource
             | ErrorCause::InvalidMandatoryParameter
             | ErrorCause::CookieReceivedWhileShuttingDown
@@ -207,6 +213,10 @@ impl ErrorCause {
             code::INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES => {
                 ErrorCause::IncompatibleDtlsKeyManagementRoles
             }
+            code::UNSUPPORTED_HMAC_IDENTIFIER => {
+                let id = tlv.value_exact().ok_or_else(bad_length)?;
+                ErrorCause::UnsupportedHmacIdentifier(u16::from_be_bytes(id))
+            }
             code => ErrorCause::Unknown { code, value: tlv.value() },
         })
     }
@@ -262,6 +272,9 @@ impl fmt::Display for ErrorCause {
             }
             ErrorCause::IncompatibleDtlsKeyManagementRoles => {
                 f.write_str("incompatible DTLS key management roles")
+            }
+            ErrorCause::UnsupportedHmacIdentifier(id) => {
+                write!(f, "unsupported HMAC identifier {id}")
             }
             ErrorCause::Unknown { code, .. } => write!(f, "error cause {code}"),
         }

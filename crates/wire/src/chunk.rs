@@ -11,6 +11,7 @@
 //! The length counts the header and the value, not the padding (RFC 9260 §3.2).
 
 mod abort;
+mod auth;
 mod candidates;
 mod cookie;
 mod data;
@@ -31,6 +32,7 @@ mod unknown;
 use bytes::Bytes;
 
 pub use abort::{Abort, ErrorChunk};
+pub use auth::{AUTH_HEADER_LEN, Auth, hmac_id};
 pub use candidates::{CANDIDATES_MAX, CandidateKind, Candidates, NamedAddress};
 pub use data::{DATA_HEADER_LEN, Data, DataFlags};
 pub use dtls::{
@@ -92,6 +94,8 @@ pub mod chunk_type {
     pub const CWR: u8 = 13;
     /// Last message of a graceful end.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// The HMAC over the chunks that follow (RFC 4895).
+    pub const AUTH: u8 = 15;
     /// Selective acknowledgement that tells what the receiver will not take back
     /// (draft-tuexen-tsvwg-sctp-multipath).
     pub const NR_SACK: u8 = 0x10;
@@ -99,6 +103,8 @@ pub mod chunk_type {
     pub const I_DATA: u8 = 0x40;
     /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk).
     pub const DTLS: u8 = 0x41;
+    /// Answer to ASCONF (RFC 5061), which this crate does not decode.
+    pub const ASCONF_ACK: u8 = 0x80;
     /// Requests to reset or add streams, and the answers (RFC 6525).
     pub const RE_CONFIG: u8 = 0x82;
     /// Padding (RFC 4820).
@@ -115,6 +121,8 @@ pub mod chunk_type {
     pub const CANDIDATES: u8 = 0xb8;
     /// All TSNs up to one count as received (RFC 3758).
     pub const FORWARD_TSN: u8 = 0xc0;
+    /// Changes of addresses (RFC 5061), which this crate does not decode.
+    pub const ASCONF: u8 = 0xc1;
     /// FORWARD TSN of an association whose messages may be interleaved (RFC 8260).
     pub const I_FORWARD_TSN: u8 = 0xc2;
 }
@@ -162,6 +170,8 @@ pub enum Chunk {
         /// The T bit: the packet's verification tag is the receiver's own, reflected (§8.5.1).
         tag_reflected: bool,
     },
+    /// The HMAC over the chunks that follow (RFC 4895 §5.1).
+    Auth(Auth),
     /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.2).
     Dtls(Dtls),
     /// Requests to reset or add streams, and the answers (RFC 6525 §3.1).
@@ -203,6 +213,10 @@ impl Chunk {
             chunk_type::SHUTDOWN_COMPLETE => {
                 Chunk::ShutdownComplete { tag_reflected: raw.flags & FLAG_T != 0 }
             }
+            chunk_type::AUTH => match Auth::decode(raw) {
+                Some(auth) => Chunk::Auth(auth),
+                None => Chunk::Unknown(UnknownChunk::decode(raw)),
+            },
             chunk_type::DTLS => Chunk::Dtls(Dtls::decode(raw)?),
             chunk_type::RE_CONFIG => Chunk::ReConfig(ReConfig::decode(raw)?),
             chunk_type::PAD => Chunk::Pad(Pad::decode(raw)),
@@ -246,6 +260,7 @@ impl Chunk {
             Chunk::Ecne(_) => chunk_type::ECNE,
             Chunk::Cwr(_) => chunk_type::CWR,
             Chunk::ShutdownComplete { .. } => chunk_type::SHUTDOWN_COMPLETE,
+            Chunk::Auth(_) => chunk_type::AUTH,
             Chunk::Dtls(_) => chunk_type::DTLS,
             Chunk::ReConfig(_) => chunk_type::RE_CONFIG,
             Chunk::Pad(_) => chunk_type::PAD,
@@ -278,6 +293,7 @@ impl Chunk {
             Chunk::Ecne(_) => "ECNE",
             Chunk::Cwr(_) => "CWR",
             Chunk::ShutdownComplete { .. } => "SHUTDOWN COMPLETE",
+            Chunk::Auth(_) => "AUTH",
             Chunk::Dtls(_) => "DTLS",
             Chunk::ReConfig(_) => "RE-CONFIG",
             Chunk::Pad(_) => "PAD",
@@ -314,6 +330,7 @@ impl PacketBuilder<'_> {
             Chunk::ShutdownComplete { tag_reflected } => {
                 self.push_shutdown_complete(*tag_reflected)
             }
+            Chunk::Auth(auth) => self.push_auth(auth),
             Chunk::Dtls(dtls) => self.push_dtls(dtls.restart, &dtls.record),
             Chunk::ReConfig(chunk) => self.push_re_config(chunk),
             Chunk::Pad(pad) => self.push_pad(*pad),

@@ -140,6 +140,15 @@ pub struct IntoChunks {
     offset: usize,
 }
 
+impl IntoChunks {
+    /// The bytes behind the last chunk that was yielded: those that an AUTH chunk there covers,
+    /// besides its own (RFC 4895 §6.2). Empty after a malformed chunk.
+    #[must_use]
+    pub fn rest(&self) -> Bytes {
+        self.packet.slice(self.offset.min(self.packet.len())..)
+    }
+}
+
 impl Iterator for IntoChunks {
     type Item = Result<Chunk, DecodeError>;
 

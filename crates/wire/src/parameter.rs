@@ -13,7 +13,7 @@ use crate::error::{DecodeError, DecodeErrorKind};
 use crate::tlv::{self, RawTlv, TLV_HEADER_LEN, TlvIter, TlvList, put_tlv};
 use crate::unknown::UnknownAction;
 
-/// Parameter types (RFC 9260 §3.3.2, §3.3.3, §3.3.5, RFC 5061, RFC 9653, and
+/// Parameter types (RFC 9260 §3.3.2, §3.3.3, §3.3.5, RFC 4895, RFC 5061, RFC 9653, and
 /// draft-ietf-tsvwg-sctp-dtls-chunk).
 pub mod parameter_type {
     /// Heartbeat Information (§3.3.5).
@@ -36,6 +36,12 @@ pub mod parameter_type {
     pub const ECN_CAPABLE: u16 = 0x8000;
     /// Zero Checksum Acceptable (RFC 9653 §4).
     pub const ZERO_CHECKSUM_ACCEPTABLE: u16 = 0x8001;
+    /// Random (RFC 4895 §3.1).
+    pub const RANDOM: u16 = 0x8002;
+    /// Chunk List (RFC 4895 §3.2).
+    pub const CHUNKS: u16 = 0x8003;
+    /// Requested HMAC Algorithm (RFC 4895 §3.3).
+    pub const HMAC_ALGO: u16 = 0x8004;
     /// Padding (RFC 4820 §4).
     pub const PADDING: u16 = 0x8005;
     /// DTLS Key Management (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1).
@@ -83,6 +89,14 @@ pub enum Parameter {
     /// Type 0x8001: packets with checksum 0 are accepted, because the method with this identifier
     /// detects errors (RFC 9653 §4). [`EDMID_DTLS`](crate::EDMID_DTLS) is the only one registered.
     ZeroChecksumAcceptable(u32),
+    /// Type 0x8002: a random number of the sender (RFC 4895 §3.1).
+    Random(Bytes),
+    /// Type 0x8003: the chunk types that the sender takes only if they are authenticated (RFC 4895
+    /// §3.2).
+    AuthenticatedChunks(Bytes),
+    /// Type 0x8004: the HMAC algorithms that the sender takes, the preferred first (RFC 4895 §3.3).
+    /// With half an identifier it is [`Unknown`](Self::Unknown): its receiver skips it silently.
+    HmacAlgorithms(Vec<u16>),
     /// Type 0x8006: the offer to protect the association with DTLS chunks
     /// (draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.1). Without a method it is
     /// [`Unknown`](Self::Unknown): its receiver skips it silently.
@@ -119,6 +133,9 @@ impl Parameter {
             Parameter::SupportedAddressTypes(_) => parameter_type::SUPPORTED_ADDRESS_TYPES,
             Parameter::EcnCapable => parameter_type::ECN_CAPABLE,
             Parameter::ZeroChecksumAcceptable(_) => parameter_type::ZERO_CHECKSUM_ACCEPTABLE,
+            Parameter::Random(_) => parameter_type::RANDOM,
+            Parameter::AuthenticatedChunks(_) => parameter_type::CHUNKS,
+            Parameter::HmacAlgorithms(_) => parameter_type::HMAC_ALGO,
             Parameter::DtlsKeyManagement(_) => parameter_type::DTLS_KEY_MANAGEMENT,
             Parameter::SupportedExtensions(_) => parameter_type::SUPPORTED_EXTENSIONS,
             Parameter::ForwardTsnSupported => parameter_type::FORWARD_TSN_SUPPORTED,
@@ -134,13 +151,15 @@ impl Parameter {
             Parameter::CookiePreservative(number) | Parameter::ZeroChecksumAcceptable(number) => {
                 out.extend_from_slice(&number.to_be_bytes());
             }
-            Parameter::SupportedAddressTypes(types) => {
+            Parameter::SupportedAddressTypes(types) | Parameter::HmacAlgorithms(types) => {
                 out.extend(types.iter().flat_map(|ty| ty.to_be_bytes()));
             }
             Parameter::HeartbeatInfo(bytes)
             | Parameter::StateCookie(bytes)
             | Parameter::UnrecognizedParameter(bytes)
             | Parameter::HostNameAddress(bytes)
+            | Parameter::Random(bytes)
+            | Parameter::AuthenticatedChunks(bytes)
             | Parameter::SupportedExtensions(bytes) => out.extend_from_slice(bytes),
             Parameter::EcnCapable | Parameter::ForwardTsnSupported => {}
             Parameter::DtlsKeyManagement(offer) => out.extend_from_slice(offer.value()),
@@ -179,6 +198,15 @@ impl Parameter {
                 let types = types.iter().map(|ty| u16::from_be_bytes(*ty)).collect();
                 Parameter::SupportedAddressTypes(types)
             }
+            parameter_type::RANDOM => Parameter::Random(tlv.value()),
+            parameter_type::CHUNKS => Parameter::AuthenticatedChunks(tlv.value()),
+            parameter_type::HMAC_ALGO => match tlv.raw[TLV_HEADER_LEN..].as_chunks::<2>() {
+                (ids, []) => {
+                    let ids = ids.iter().map(|id| u16::from_be_bytes(*id)).collect();
+                    Parameter::HmacAlgorithms(ids)
+                }
+                _ => Parameter::Unknown(UnknownParameter { raw: tlv.raw.clone() }),
+            },
             parameter_type::DTLS_KEY_MANAGEMENT => match DtlsKeyManagement::decode(tlv) {
                 Some(offer) => Parameter::DtlsKeyManagement(offer),
                 None => Parameter::Unknown(UnknownParameter { raw: tlv.raw.clone() }),

@@ -128,9 +128,10 @@ fn some_bytes(max: usize) -> impl Strategy<Value = Bytes> {
 }
 
 fn parameter() -> impl Strategy<Value = Parameter> {
-    let unknown = any::<u16>().prop_filter("a type that is not known", |ty| {
-        !matches!(ty, 1 | 5..=9 | 11 | 12 | 0x8006 | 0x8008)
-    });
+    let unknown = any::<u16>().prop_filter(
+        "a type that is not known",
+        |ty| !matches!(ty, 1 | 5..=9 | 11 | 12 | 0x8001..=0x8004 | 0x8006 | 0x8008 | 0xc000),
+    );
     prop_oneof![
         some_bytes(40).prop_map(Parameter::HeartbeatInfo),
         any::<[u8; 4]>().prop_map(|octets| Parameter::Ipv4(octets.into())),
@@ -139,6 +140,9 @@ fn parameter() -> impl Strategy<Value = Parameter> {
         some_bytes(20).prop_map(Parameter::UnrecognizedParameter),
         any::<u32>().prop_map(Parameter::CookiePreservative),
         any::<u32>().prop_map(Parameter::ZeroChecksumAcceptable),
+        some_bytes(40).prop_map(Parameter::Random),
+        some_bytes(40).prop_map(Parameter::AuthenticatedChunks),
+        vec(any::<u16>(), 0..5).prop_map(Parameter::HmacAlgorithms),
         some_bytes(20).prop_map(Parameter::HostNameAddress),
         vec(any::<u16>(), 0..5).prop_map(Parameter::SupportedAddressTypes),
         some_bytes(9).prop_map(Parameter::SupportedExtensions),
@@ -171,7 +175,8 @@ fn cause() -> impl Strategy<Value = ErrorCause> {
         Just(ErrorCause::NoCommonDtlsKeyManagementMethod),
         Just(ErrorCause::DtlsKeyManagementTieBreakerCollision),
         Just(ErrorCause::IncompatibleDtlsKeyManagementRoles),
-        (prop_oneof![14..=99_u16, 104..=u16::MAX], some_bytes(24))
+        any::<u16>().prop_map(ErrorCause::UnsupportedHmacIdentifier),
+        (prop_oneof![14..=99_u16, 104..=0x0104_u16, 0x0106..=u16::MAX], some_bytes(24))
             .prop_map(|(code, value)| ErrorCause::Unknown { code, value }),
     ]
 }
@@ -234,7 +239,7 @@ fn chunk() -> impl Strategy<Value = Spec> {
         use chunk_type::{
             DTLS, FORWARD_TSN, I_DATA, I_FORWARD_TSN, NR_SACK, PAD, RE_CONFIG, SACK_PATH, TIMESTAMP,
         };
-        let is_of_rfc_9260 = matches!(*ty, 0..=14);
+        let is_of_rfc_9260 = matches!(*ty, 0..=15);
         is_of_rfc_9260
             || matches!(*ty, NR_SACK | I_DATA | DTLS | RE_CONFIG | PAD | TIMESTAMP | SACK_PATH)
             || matches!(*ty, FORWARD_TSN | I_FORWARD_TSN)
@@ -296,6 +301,9 @@ fn chunk() -> impl Strategy<Value = Spec> {
         (any::<bool>(), vec(any::<u8>(), DTLS_RECORD_MIN_LEN..200)).prop_map(
             |(restart, record)| Spec::Bare(Chunk::Dtls(Dtls { restart, record: record.into() }))
         ),
+        (any::<(u8, u16, u16)>(), some_bytes(40)).prop_map(|((flags, key, algorithm), hmac)| {
+            Spec::Bare(Chunk::Auth(Auth { flags, key, algorithm, hmac }))
+        }),
         (0..2000_u16).prop_map(|length| Spec::Bare(Chunk::Pad(Pad { length }))),
         vec(re_config(), 0..3)
             .prop_map(|parameters| Spec::Bare(Chunk::ReConfig(ReConfig { parameters }))),

@@ -132,7 +132,7 @@ impl Association {
             origin,
             peer_rwnd: self.peer_window.a_rwnd_u32(),
             link_mtu: self.link_mtu(pair),
-            overhead: if self.is_protected() { sizes::PROTECTION } else { 0 },
+            overhead: self.overhead(),
         };
         let mut path = Path::new(&self.config, now, of);
         path.role.rank = self.first_rank(pair);
@@ -141,6 +141,11 @@ impl Association {
             model.seed(self.rng.fork(&format!("congestion control {}", id.0)));
         }
         path
+    }
+
+    /// Bytes that protection or authentication adds to packets.
+    fn overhead(&self) -> usize {
+        if self.is_protected() { sizes::PROTECTION } else { self.authentication_overhead() }
     }
 
     fn insert_path(&mut self, now: Instant, path: Path) {

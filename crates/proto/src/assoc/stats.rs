@@ -64,6 +64,11 @@ pub struct AssocStats {
     pub keys_replaced: u64,
     /// Packets dropped because they were not protected as they must be.
     pub unprotected_dropped: u64,
+    /// AUTH chunks discarded with all that followed them: forged, damaged, or with unknown keys or
+    /// algorithms (RFC 4895 §6.3).
+    pub auth_failures: u64,
+    /// Chunks discarded because they were not authenticated as they must be.
+    pub unauthenticated_dropped: u64,
     /// Heartbeats sent to candidates of the peer that are on no path.
     pub checks_sent: u64,
     /// Paths that such heartbeats opened.

@@ -7,17 +7,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use manypath_wire::{
-    COMMON_HEADER_LEN, Chunk, CommonHeader, DtlsKeyManagement, ErrorCause, Init, Packet,
+    Auth, COMMON_HEADER_LEN, Chunk, CommonHeader, DtlsKeyManagement, ErrorCause, Init, Packet,
     PacketBuilder, Parameter, Tsn, chunk_type,
 };
 
 use super::limits::Answer;
 use super::{AssocId, Endpoint, Reply};
-use crate::assoc::cookie::{Cookie, Offers};
+use crate::assoc::cookie::{AuthOffers, Cookie, Offers};
 use crate::assoc::{
     Association, CookieAction, Direct, Extensions, PeerEnd, PeerInit, PeerTrust, TagAndPort, agree,
-    init_ack, own_parameter,
+    draw, init_ack, own_parameter,
 };
+use crate::auth::{Agreement, AuthParameters, Verdict};
 use crate::datagram::AddressPair;
 use crate::sizes;
 use crate::time::Instant;
@@ -35,7 +36,46 @@ const AMPLIFICATION: usize = 3;
 /// is no longer, so forging the source gains nothing.
 const PADDED: usize = 512;
 
+/// The COOKIE ECHO of a packet.
+pub(super) struct Echo {
+    cookie: Bytes,
+    /// The AUTH chunk before it, and all that follows that one.
+    auth: Option<(Auth, Bytes)>,
+}
+
+/// True if a packet begins with COOKIE ECHO, or with AUTH and then COOKIE ECHO (RFC 4895 §6.3).
+#[inline]
+pub(super) fn has_cookie_echo(packet: &[u8]) -> bool {
+    match packet.get(COMMON_HEADER_LEN) {
+        Some(&chunk_type::COOKIE_ECHO) => true,
+        Some(&chunk_type::AUTH) => {
+            let length = packet.get(COMMON_HEADER_LEN + 2..).and_then(<[u8]>::first_chunk);
+            let length = length.map_or(0, |length| u16::from_be_bytes(*length));
+            let second = COMMON_HEADER_LEN + sizes::padded(length.into());
+            packet.get(second) == Some(&chunk_type::COOKIE_ECHO)
+        }
+        _ => false,
+    }
+}
+
 impl Endpoint {
+    /// The COOKIE ECHO of a packet that has one at its beginning. Behind an AUTH chunk it counts
+    /// only where that chunk is known.
+    pub(super) fn echo_of(&self, packet: &Packet) -> Option<Echo> {
+        let mut chunks = packet.clone().into_chunks();
+        match chunks.next() {
+            Some(Ok(Chunk::CookieEcho(cookie))) => Some(Echo { cookie, auth: None }),
+            Some(Ok(Chunk::Auth(auth))) if self.config.config.authentication => {
+                let auth = Some((auth, chunks.rest()));
+                match chunks.next() {
+                    Some(Ok(Chunk::CookieEcho(cookie))) => Some(Echo { cookie, auth }),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// Handles a packet with verification tag 0, which must be an INIT alone (RFC 9260 §8.5.1, A).
     #[cold]
     pub(super) fn on_init(&mut self, now: Instant, from: AddressPair, packet: &Packet) {
@@ -71,6 +111,7 @@ impl Endpoint {
         }
         let Some(to) = self.init_ack_goes_to(existing, from, &peer) else { return Ok(()) };
         let key_management = self.offers(existing, peer.key_management.as_ref())?;
+        let authentication = self.authentication_with(&peer, key_management.is_some())?;
         // Checked before any work on the answer.
         let len = packet.bytes().len();
         let is_limited = !self.may_answer(now, Answer::InitAck, from.remote, peer.tag);
@@ -78,6 +119,9 @@ impl Endpoint {
             return Ok(());
         }
         let mut cookie = self.fresh_cookie(now, to, packet, &peer, key_management);
+        if let Some(peers) = authentication {
+            cookie.authentication = Some(AuthOffers { own: draw(&mut self.rng), peers });
+        }
         let mut receive_buffer = self.incoming_window();
         if let Some(index) = existing {
             let Some(assoc) = self.assocs.get_mut(index) else { return Ok(()) };
@@ -157,6 +201,20 @@ impl Endpoint {
             remote: to.remote,
             addresses: peer.addresses.clone(),
             key_management,
+            authentication: None,
+        }
+    }
+
+    /// The peer's parameters of authentication, if an association with it is to have it.
+    fn authentication_with(
+        &self,
+        peer: &PeerInit,
+        is_protected: bool,
+    ) -> Result<Option<AuthParameters>, ErrorCause> {
+        if self.config.config.authentication && !is_protected {
+            peer.authentication.read()
+        } else {
+            Ok(None)
         }
     }
 
@@ -220,10 +278,10 @@ impl Endpoint {
         &mut self,
         now: Instant,
         from: AddressPair,
-        cookie: Bytes,
+        echo: Echo,
         packet: Packet,
     ) {
-        let Ok(cookie) = self.keys.open(cookie) else { return };
+        let Ok(cookie) = self.keys.open(echo.cookie) else { return };
         if cookie.key_management.is_some() && self.key_management.is_none() {
             return; // The application has changed its mind since.
         }
@@ -239,6 +297,9 @@ impl Endpoint {
             .by_tag(cookie.local_tag)
             .filter(|&index| self.is_with(index, cookie.remote))
             .or_else(|| self.of_peer(now, from.remote, cookie.peer_port));
+        if !self.is_authentic(existing, &cookie, echo.auth.as_ref()) {
+            return;
+        }
         let known = existing.and_then(|index| self.assocs.get(index));
         // §5.2.4, step 3: a cookie with both tags of an association is valid at any age.
         let is_duplicate =
@@ -256,6 +317,39 @@ impl Endpoint {
         if let Some(index) = opened {
             self.deliver(index, |assoc| assoc.handle_packet(now, from, false, packet));
         }
+    }
+
+    /// True if a COOKIE ECHO counts as far as its authentication goes (RFC 4895 §6.3). An
+    /// association that is open has keys to check it with. Otherwise these come from the cookie.
+    /// They do so also for a peer that has restarted, unless it must show the keys of before.
+    fn is_authentic(
+        &mut self,
+        existing: Option<u32>,
+        cookie: &Cookie,
+        auth: Option<&(Auth, Bytes)>,
+    ) -> bool {
+        let config = &self.config.config;
+        let must = config.authentication
+            && cookie.key_management.is_none()
+            && config.authenticated_chunks.contains(chunk_type::COOKIE_ECHO);
+        let Some((auth, rest)) = auth else { return !must };
+        let own = cookie.authentication.as_ref().map(|both| {
+            let own = AuthParameters::own(both.own, config.authenticated_chunks);
+            Agreement::new(&own, &both.peers)
+        });
+        let mut keys = &self.auth_keys;
+        if let Some(assoc) = existing.and_then(|index| self.assocs.get_mut(index)) {
+            let is_open = assoc.is_established() && assoc.authenticates();
+            if is_open && assoc.verify(auth, rest) == Verdict::Right {
+                return true;
+            }
+            if is_open && must {
+                return false;
+            }
+            keys = assoc.auth_keys().unwrap_or(keys);
+        }
+        let verdict = own.flatten().map(|mut agreement| agreement.verify(keys, auth, rest));
+        verdict == Some(Verdict::Right)
     }
 
     /// Makes the association of a cookie, or refuses it.
@@ -400,6 +494,8 @@ impl Endpoint {
         let rng = self.assoc_rng(cookie.local_tag);
         let keys = self.key_management.clone();
         let mut assoc = Association::from_cookie(config, cookie, local, keys, rng, now);
+        assoc.offer_authentication(&self.auth_keys);
+        assoc.agree_by_cookie(cookie.authentication.as_ref());
         if self.incoming_window() < assoc.receive_buffer() {
             assoc.set_receive_buffer(now, self.incoming_window());
         }

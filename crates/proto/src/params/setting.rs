@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::chunk_types::ChunkTypes;
 use super::kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RedundancyOrder,
     RtxPastCwnd, SharedVerdict, Units,
@@ -180,6 +181,18 @@ impl Setting for RuleSet {
     }
     fn forms() -> String {
         "none, or names of rules with commas between".to_owned()
+    }
+}
+
+impl Setting for ChunkTypes {
+    fn parse(text: &str) -> Option<Self> {
+        Self::from_names(text)
+    }
+    fn print(&self) -> String {
+        self.names()
+    }
+    fn forms() -> String {
+        "none, or names or numbers of chunk types with commas between".to_owned()
     }
 }
 

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use manypath_wire::chunk_type;
+
+use super::chunk_types::ChunkTypes;
 use super::kinds::{
     Cuc, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release, RedundancyCycle, RedundancyOrder,
     RtxPastCwnd, SharedVerdict, Units,
@@ -506,6 +509,16 @@ values! {
         default: false, fast: true, hidden: "serves programs with several streams";
 
     [Keys]
+    /// Offers the peer to authenticate chunks by keys of the handshake, and of the application if
+    /// it has any. Each end says which chunks it takes only so. Associations whose packets are
+    /// protected do without.
+    authentication: bool, "switch", Any, "RFC 4895; docs/rfc4895.md",
+        default: false, hidden: "serves programs that talk to other stacks";
+    /// The chunks that count only if they are authenticated, by name or number: data, sack,
+    /// cookie_echo and so on. Only with authentication.
+    authenticated_chunks: ChunkTypes, "chunk types", Any, "RFC 4895 §3.2, RFC 5061 §4.1",
+        default: ChunkTypes::of(&[chunk_type::ASCONF, chunk_type::ASCONF_ACK]),
+        hidden: "serves programs that talk to other stacks";
     /// Ends an association whose peer has not shown within this time that it has the right keys.
     key_timeout: Duration, "time", ms(100)..=secs(600), "implementation",
         default: secs(15), hidden: "is best left alone";

@@ -13,9 +13,9 @@ pub(crate) struct Size {
     pub(crate) pmtu: Pmtu,
     /// Largest IP packet.
     pub(crate) mtu: usize,
-    /// Bytes that protection adds to its packets.
+    /// Bytes that protection or authentication adds to its packets.
     pub(crate) overhead: usize,
-    /// Largest SCTP packet before it is protected: the MTU less all headers.
+    /// Largest SCTP packet before it is protected or authenticated: the MTU less all headers.
     pub(crate) max_packet: usize,
     /// Path maximum DATA chunk size, header included (RFC 9260 §1.3).
     pub(crate) pmdcs: usize,

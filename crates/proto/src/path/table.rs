@@ -34,7 +34,8 @@ impl PathTable {
         removed
     }
 
-    fn renew_least(&mut self) {
+    /// Without `pmtu_discovery`: renews the least PMDCS after the sizes of paths have changed.
+    pub(crate) fn renew_least(&mut self) {
         self.least_pmdcs = self.iter().map(|p| p.size.pmdcs).min();
     }
 

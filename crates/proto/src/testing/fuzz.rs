@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use manypath_wire::{
-    Chunk, CommonHeader, Data, ErrorCause, IData, OutgoingReset, Parameter, ReConfig,
-    ReConfigParameter, ReConfigResponse, ReConfigResult, UnknownParameter, chunk_type,
+    Auth, Chunk, CommonHeader, Data, ErrorCause, IData, OutgoingReset, Parameter, ReConfig,
+    ReConfigParameter, ReConfigResponse, ReConfigResult, UnknownParameter, chunk_type, hmac_id,
 };
 
 use super::*;
@@ -111,14 +111,16 @@ fn setup(source: &mut Source<'_>) -> Setup {
         0 => setup.set("message_interleaving", "true").set("stream_scheduler", "wfq"),
         _ => setup,
     };
+    let setup = if extensions == 3 { setup.set("authentication", "true") } else { setup };
     let setup = setup.set("stream_reconfiguration", "true");
     setup.max_associations(3)
 }
 
 fn open(t: &mut Script, source: &mut Source<'_>, seen: &mut Seen) {
     let knows_extensions = source.below(4) != 0;
-    let with_extensions =
-        |chunk: PeerChunk| if knows_extensions { chunk.param(extensions()) } else { chunk };
+    let with_extensions = |chunk: PeerChunk| {
+        if knows_extensions { authenticating(chunk.param(extensions())) } else { chunk }
+    };
     if source.below(2) == 0 {
         t.connect();
         look(t, seen);
@@ -145,6 +147,14 @@ fn extensions() -> Parameter {
         chunk_type::RE_CONFIG,
     ];
     Parameter::SupportedExtensions(Bytes::from_static(TYPES))
+}
+
+/// The INIT or INIT ACK of a peer that wants DATA authenticated (RFC 4895).
+fn authenticating(chunk: PeerChunk) -> PeerChunk {
+    chunk
+        .param(Parameter::Random(Bytes::from_static(&[7; 32])))
+        .param(Parameter::AuthenticatedChunks(Bytes::from_static(&[chunk_type::DATA])))
+        .param(Parameter::HmacAlgorithms(vec![hmac_id::SHA_1]))
 }
 
 /// Takes note of what was sent.
@@ -321,6 +331,15 @@ fn peer_sends(t: &mut Script, source: &mut Source<'_>, chunks: &[PeerChunk]) {
     t.peer_bytes(pair, bytes);
 }
 
+fn auth(source: &mut Source<'_>) -> PeerChunk {
+    PeerChunk::Plain(Chunk::Auth(Auth {
+        flags: source.byte(),
+        key: source.below(2).into(),
+        algorithm: source.below(4).into(),
+        hmac: source.take(32).into(),
+    }))
+}
+
 fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
     match source.below(16) {
         0..=3 => {
@@ -386,6 +405,7 @@ fn chunk(source: &mut Source<'_>, seen: &Seen) -> PeerChunk {
             4 => abort(&[]).reflected(),
             _ => abort(&[ErrorCause::UserInitiatedAbort(Bytes::from_static(b"x"))]),
         },
+        13 if source.below(8) == 0 => auth(source),
         13 => error(ErrorCause::StaleCookie(source.number())),
         14 => error(ErrorCause::Unknown { code: source.short(), value: Bytes::new() }),
         _ => match source.below(8) {

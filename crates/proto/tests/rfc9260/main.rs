@@ -4,6 +4,7 @@
 
 mod acknowledge;
 mod admission;
+mod authentication;
 mod candidates;
 mod collision;
 mod common;

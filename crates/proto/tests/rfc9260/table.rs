@@ -29,6 +29,7 @@ fn every_test_that_the_tables_name_exists() {
         "rfc8260.md",
         "rfc3758.md",
         "rfc6525.md",
+        "rfc4895.md",
         "rfc7053.md",
         "rfc9653.md",
         "ecn.md",
@@ -64,7 +65,15 @@ fn every_rule_names_source_files_that_exist() {
     let Ok(mut page) = read("rfc9260.md") else {
         return; // The crate alone, without the repository.
     };
-    let others = ["rfc8260.md", "rfc3758.md", "rfc6525.md", "rfc7053.md", "rfc9653.md", "ecn.md"];
+    let others = [
+        "rfc8260.md",
+        "rfc3758.md",
+        "rfc6525.md",
+        "rfc4895.md",
+        "rfc7053.md",
+        "rfc9653.md",
+        "ecn.md",
+    ];
     for other in others.map(read).into_iter().flatten() {
         // Tables before the first heading are no rules and have no sources.
         page += other.find("\n## ").map_or("", |at| &other[at..]);

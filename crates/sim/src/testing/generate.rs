@@ -48,6 +48,15 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("immediate_sacks", "true"),
 ];
 
+/// Authentication of what is sent most (RFC 4895). Some lists leave room in every packet, others in
+/// those of their chunks.
+const AUTHENTICATED: &[&str] = &[
+    "data, i_data, sack, nr_sack",
+    "data, i_data, sack, nr_sack, re_config, forward_tsn, i_forward_tsn, cookie_echo",
+    "data, i_data, heartbeat, heartbeat_ack, shutdown, shutdown_ack, error, cookie_ack",
+    "re_config, asconf, cookie_echo",
+];
+
 /// The presets and switches of several paths, in all combinations by the seed.
 const COMBINED_PRESETS: &[&str] = &["cmt", "cmt-pf", "mtcp", "msacmt-rt", "msacmt-rtv2"];
 /// Presets for paths that become slow.
@@ -160,8 +169,20 @@ impl Plan {
                 let preset = ["cmt", "cmt-pf", "mtcp", "adaptive"][next(4)];
                 let interleaving = ["false", "true"][next(2)];
                 let scheduler = ["fcfs", "rr", "wfq"][next(3)];
-                let plan = plan.with_resets(interleaving, scheduler, next(4) == 0);
-                plan.under(preset, EXTENSIONS).with_limits()
+                let is_protected = next(4) == 0;
+                let plan = plan.with_resets(interleaving, scheduler, is_protected);
+                let mut extensions = EXTENSIONS.to_vec();
+                let mut chunks = AUTHENTICATED[next(AUTHENTICATED.len())];
+                if plan.has_restarts() {
+                    // A peer that has lost its keys cannot begin again where they must open the
+                    // association (RFC 4895 §6.3).
+                    chunks = chunks.trim_end_matches(", cookie_echo");
+                }
+                if !is_protected && next(3) > 0 {
+                    extensions.push(("authentication", "true"));
+                    extensions.push(("authenticated_chunks", chunks));
+                }
+                plan.under(preset, &extensions).with_limits()
             }
             Family::Reconfigured => {
                 let interleaving = ["false", "true"][next(2)];
@@ -170,6 +191,11 @@ impl Plan {
             }
             _ => plan,
         }
+    }
+
+    /// True if an end may lose an association that its peer still has.
+    fn has_restarts(&self) -> bool {
+        self.steps.iter().any(|(op, _)| op.may_end_association())
     }
 
     /// Gives half of the messages limits.

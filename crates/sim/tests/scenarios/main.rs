@@ -3,6 +3,7 @@
 
 mod attacks;
 mod attacks_on_handshake;
+mod authentication;
 mod bbr;
 mod buffers;
 mod candidates;

@@ -49,6 +49,17 @@ fn causes_of_fixed_size_must_have_it() {
 }
 
 #[test]
+fn an_unsupported_hmac_is_named_by_its_identifier() {
+    let cause = ErrorCause::UnsupportedHmacIdentifier(2);
+    let causes: Causes = [cause.clone()].into_iter().collect();
+    assert_eq!(causes.as_bytes(), &[1, 5, 0, 6, 0, 2][..]);
+    assert_eq!(decode(&[1, 5, 0, 6, 0, 2, 0, 0]), [Ok(cause.clone())]);
+    assert_eq!(cause.to_string(), "unsupported HMAC identifier 2");
+    let short = DecodeErrorKind::CauseLength { code: 0x0105, length: 5 }.at(16);
+    assert_eq!(decode(&[1, 5, 0, 5, 0, 0, 0, 0]), [Err(short)]);
+}
+
+#[test]
 fn the_causes_about_dtls_are_headers_only() {
     use ErrorCause::*;
     let causes = [

@@ -25,6 +25,30 @@ fn parameters_are_laid_out_as_the_rfc_draws_them() {
 }
 
 #[test]
+fn the_parameters_of_authentication_are_laid_out_as_rfc_4895_draws_them() {
+    let params: Params = [
+        Parameter::Random(Bytes::from_static(&[1, 2, 3, 4])),
+        Parameter::AuthenticatedChunks(Bytes::from_static(&[0xc1, 0x80])),
+        Parameter::HmacAlgorithms(vec![3, 1]),
+    ]
+    .into_iter()
+    .collect();
+    #[rustfmt::skip]
+    let expected = [
+        0x80, 0x02, 0, 8, 1, 2, 3, 4,
+        0x80, 0x03, 0, 6, 0xc1, 0x80, 0, 0,
+        0x80, 0x04, 0, 8, 0, 3, 0, 1,
+    ];
+    assert_eq!(params.as_bytes(), &expected[..]);
+}
+
+#[test]
+fn half_an_hmac_identifier_makes_the_list_unknown() {
+    let decoded = decode(&[0x80, 0x04, 0, 7, 0, 3, 0, 0]);
+    assert_eq!(decoded, [Ok(Parameter::Unknown(UnknownParameter::new(0x8004, &[0, 3, 0])))]);
+}
+
+#[test]
 fn addresses_must_have_their_length() {
     for bytes in [
         &[0, 5, 0, 7, 10, 0, 0, 0][..],

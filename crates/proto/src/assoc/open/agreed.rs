@@ -33,6 +33,8 @@ pub(crate) struct Extensions {
     pub(crate) reconfiguration: bool,
     /// Explicit congestion notification (RFC 4960, appendix A). It has a parameter of its own.
     pub(crate) ecn: bool,
+    /// The AUTH chunk (RFC 4895). It has parameters of its own, which count.
+    pub(crate) authentication: bool,
 }
 
 impl Extensions {
@@ -49,6 +51,7 @@ impl Extensions {
             zero_checksum: false,
             reconfiguration: types.contains(&chunk_type::RE_CONFIG),
             ecn: false,
+            authentication: false,
         }
     }
 
@@ -65,6 +68,7 @@ impl Extensions {
             self.zero_checksum,
             self.reconfiguration,
             self.ecn,
+            self.authentication,
         ];
         (0..).zip(announced).map(|(bit, is_known)| u16::from(is_known) << bit).sum()
     }
@@ -83,6 +87,7 @@ impl Extensions {
             zero_checksum: is_known(7),
             reconfiguration: is_known(8),
             ecn: is_known(9),
+            authentication: is_known(10),
         }
     }
 
@@ -98,6 +103,7 @@ impl Extensions {
             (self.partial_reliability, chunk_type::FORWARD_TSN),
             (self.partial_reliability && self.interleaving, chunk_type::I_FORWARD_TSN),
             (self.reconfiguration, chunk_type::RE_CONFIG),
+            (self.authentication, chunk_type::AUTH),
         ];
         announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk))
     }

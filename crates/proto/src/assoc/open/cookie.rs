@@ -10,6 +10,7 @@ use manypath_wire::{DtlsKeyManagement, Tsn};
 use sha2::Sha256;
 
 use super::agreed::Extensions;
+use crate::auth::{AuthParameters, RANDOM_LEN, get_random};
 use crate::datagram::AddressPair;
 use crate::rng::Rng;
 use crate::time::Instant;
@@ -49,6 +50,8 @@ pub(crate) struct Cookie {
     pub(crate) addresses: Vec<IpAddr>,
     /// If the association is to be protected.
     pub(crate) key_management: Option<Offers>,
+    /// If its chunks are to be authenticated. That excludes `key_management`.
+    pub(crate) authentication: Option<AuthOffers>,
 }
 
 /// Marks an address that is followed by the number of its interface. Addresses without one begin
@@ -60,6 +63,15 @@ const OF_INTERFACE: u8 = 0;
 pub(crate) struct Offers {
     pub(crate) own: DtlsKeyManagement,
     pub(crate) peers: DtlsKeyManagement,
+}
+
+/// The parameters of authentication of both ends (RFC 4895 §6.3). Keys that both share beforehand
+/// are never in a cookie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AuthOffers {
+    /// Our random number. Our lists are those of the configuration.
+    pub(crate) own: [u8; RANDOM_LEN],
+    pub(crate) peers: AuthParameters,
 }
 
 /// A cookie that was not made by this endpoint, or is damaged: dropped without an answer.
@@ -153,7 +165,8 @@ impl Cookie {
         }
         out.put_u16(self.streams_out);
         out.put_u16(self.streams_in);
-        out.put_u16(self.extensions.to_bits());
+        let authentication = self.authentication.is_some();
+        out.put_u16(Extensions { authentication, ..self.extensions }.to_bits());
         out.put_u32(self.tie_local);
         out.put_u32(self.tie_peer);
         out.put_u16(self.local_port);
@@ -171,11 +184,15 @@ impl Cookie {
             out.put_u16(offer.raw().len() as u16);
             out.put_slice(offer.raw());
         }
+        if let Some(both) = &self.authentication {
+            out.put_slice(&both.own);
+            both.peers.put(out);
+        }
     }
 
     /// Reads what `encode` wrote; `None` if it is anything else.
     fn decode(mut b: Bytes) -> Option<Cookie> {
-        Some(Cookie {
+        let mut cookie = Cookie {
             created: Instant::from_nanos(b.try_get_u64().ok()?),
             life: Duration::from_millis(b.try_get_u32().ok()?.into()),
             local_tag: b.try_get_u32().ok()?,
@@ -196,12 +213,18 @@ impl Cookie {
                 let count = usize::from(b.try_get_u8().ok()?).min(MAX_ADDRESSES);
                 (0..count).map(|_| get_ip(&mut b)).collect::<Option<_>>()?
             },
-            key_management: if b.has_remaining() {
-                Some(Offers { own: get_offer(&mut b)?, peers: get_offer(&mut b)? })
-            } else {
-                None
-            },
-        })
+            key_management: None,
+            authentication: None,
+        };
+        if cookie.extensions.authentication {
+            let own = get_random(&mut b)?;
+            let peers = AuthParameters::get(&mut b)?;
+            cookie.authentication = Some(AuthOffers { own, peers });
+        } else if b.has_remaining() {
+            let (own, peers) = (get_offer(&mut b)?, get_offer(&mut b)?);
+            cookie.key_management = Some(Offers { own, peers });
+        }
+        Some(cookie)
     }
 }
 
@@ -291,6 +314,7 @@ mod tests {
                 zero_checksum: true,
                 ecn: true,
                 reconfiguration: true,
+                authentication: false,
             },
             tie_local: 0,
             tie_peer: 9,
@@ -300,6 +324,7 @@ mod tests {
             remote: "[2001:db8::1]:40000".parse().expect("an address"),
             addresses: vec![[192, 0, 2, 7].into(), [198, 51, 100, 7].into()],
             key_management: None,
+            authentication: None,
         }
     }
 
@@ -317,6 +342,19 @@ mod tests {
         let protected = Cookie { key_management: Some(both), ..cookie() };
         let sealed = keys.seal(&protected, Instant::ZERO);
         assert_eq!(keys.open(sealed), Ok(protected));
+    }
+
+    #[test]
+    fn a_cookie_keeps_the_parameters_of_authentication() {
+        let mut keys = CookieKeys::new(Rng::from_number(1));
+        for chunks in [crate::params::ChunkTypes::NONE, crate::params::ChunkTypes::of(&[0, 3])] {
+            let peers = AuthParameters::own([2; RANDOM_LEN], chunks);
+            let authentication = Some(AuthOffers { own: [1; RANDOM_LEN], peers });
+            let extensions = Extensions { authentication: true, ..cookie().extensions };
+            let cookie = Cookie { authentication, extensions, ..cookie() };
+            let sealed = keys.seal(&cookie, Instant::ZERO);
+            assert_eq!(keys.open(sealed), Ok(cookie), "RFC 4895 §6.3");
+        }
     }
 
     fn any_offer() -> impl Strategy<Value = DtlsKeyManagement> {

@@ -61,6 +61,7 @@ impl Association {
                 if matches!(self.state, State::CookieEchoed { .. }) {
                     cookie = self.ends.tied(cookie);
                 }
+                cookie.authentication = self.own_offers(cookie.authentication.take());
                 if let (Some(both), Some(own)) = (&mut cookie.key_management, own) {
                     both.own = own;
                 }
@@ -161,6 +162,7 @@ impl Association {
                 return;
             }
             self.agree(cookie.extensions);
+            self.agree_by_cookie(cookie.authentication.as_ref());
             if self.rx.receiver.is_none() {
                 self.start_receiver(cookie.peer_tsn, cookie.streams_in, now);
             }
@@ -186,6 +188,7 @@ impl Association {
         // The application knows of one association, which it has admitted or not.
         self.buffers.take_over(&mut old.buffers);
         self.queue.take_priorities(&mut old.queue);
+        self.succeed_authentication(old.authentication);
         self.set_receive_buffer(now, old.rx.buffer);
     }
 

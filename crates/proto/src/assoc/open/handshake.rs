@@ -152,6 +152,7 @@ impl Association {
                 &self.listed_addresses(),
                 None,
                 self.key_management().cloned(),
+                self.own_authentication().as_ref(),
                 self.announced(),
             )
             .into_iter()
@@ -192,6 +193,15 @@ impl Association {
             return;
         };
         self.ends.id.peer_tag = peer.tag;
+        let authentication = match self.authentication {
+            Some(_) => peer.authentication.read(),
+            None => Ok(None),
+        };
+        let Ok(authentication) = authentication.map_err(|cause| {
+            self.abort_with(cause, "a random number of a length that RFC 4895 does not have");
+        }) else {
+            return;
+        };
         if !self.begin_key_management(peer.key_management.as_ref()) {
             return;
         }
@@ -205,6 +215,7 @@ impl Association {
         let streams_in = self.config.inbound_streams.min(peer.streams_out);
         self.start_receiver(peer.initial_tsn, streams_in, now);
         self.agree(peer.extensions);
+        self.agree_on_authentication(authentication.as_ref());
         self.prefer(from);
         self.add_peer_addresses(now, &peer.addresses, from.remote.port());
         if !peer.unrecognized.is_empty() {
@@ -324,6 +335,7 @@ impl Association {
     pub(crate) fn open_for_data(&mut self, now: Instant, incoming: bool) {
         self.events.push(Event::Connected { incoming });
         self.tell_sack_path_agreed();
+        self.tell_authentication();
         if !self.recovery.rules.verifies_first {
             let primary = self.primary;
             self.confirm_path(now, primary);
@@ -344,6 +356,7 @@ impl Association {
         self.rx.receiver = None;
         self.ends.id.peer_tag = 0;
         self.forget_key_management();
+        self.forget_authentication();
         self.control.clear();
         let stale_cookies = opening.stale_cookies + 1;
         self.state = State::CookieWait(Opening { attempts: 0, stale_cookies, ..opening });

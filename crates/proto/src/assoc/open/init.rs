@@ -8,6 +8,7 @@ use manypath_wire::{DtlsKeyManagement, EDMID_DTLS, ErrorCause, Init, Parameter, 
 use super::agreed::Extensions;
 use super::cookie::{Cookie, MAX_ADDRESSES};
 use crate::assoc::receive::sack_path::answers_sack_path;
+use crate::auth::{AuthOffer, AuthParameters};
 use crate::config::Config;
 
 /// The smallest a_rwnd an INIT may carry (RFC 9260 §3.3.2).
@@ -27,6 +28,8 @@ pub(crate) struct PeerInit {
     pub(crate) cookie: Option<Bytes>,
     /// The peer's offer of key management.
     pub(crate) key_management: Option<DtlsKeyManagement>,
+    /// The peer's parameters of authentication.
+    pub(crate) authentication: AuthOffer,
     /// Unrecognized parameters to report, whole.
     pub(crate) unrecognized: Vec<Bytes>,
 }
@@ -51,6 +54,7 @@ impl PeerInit {
             extensions: Extensions::default(),
             cookie: None,
             key_management: None,
+            authentication: AuthOffer::default(),
             unrecognized: Vec::new(),
         };
         let mut skips_tsns = false;
@@ -75,6 +79,9 @@ impl PeerInit {
                 Parameter::EcnCapable => peer.extensions.ecn = true,
                 Parameter::ForwardTsnSupported => skips_tsns = true,
                 Parameter::DtlsKeyManagement(offer) => peer.key_management = Some(offer),
+                Parameter::Random(_)
+                | Parameter::AuthenticatedChunks(_)
+                | Parameter::HmacAlgorithms(_) => peer.authentication.note(parameter),
                 Parameter::HostNameAddress(_) => {
                     // RFC 9260 §3.3.2.1.4: deprecated, and answered with ABORT.
                     let mut raw = Vec::new();
@@ -143,11 +150,13 @@ pub(crate) fn parameters(
     local: &[SocketAddr],
     cookie: Option<Bytes>,
     key_management: Option<DtlsKeyManagement>,
+    authentication: Option<&AuthParameters>,
     more: Announced,
 ) -> Vec<Parameter> {
     let mut params = Vec::new();
     params.extend(cookie.map(Parameter::StateCookie));
     params.extend(key_management.map(Parameter::DtlsKeyManagement));
+    params.extend(authentication.into_iter().flat_map(AuthParameters::parameters));
     if config.zero_checksum {
         params.push(Parameter::ZeroChecksumAcceptable(EDMID_DTLS));
     }
@@ -168,6 +177,7 @@ pub(crate) fn parameters(
         zero_checksum: config.zero_checksum,
         reconfiguration: config.stream_reconfiguration,
         ecn: config.ecn,
+        authentication: authentication.is_some(),
     };
     let types: Bytes = announced.types().collect();
     if !types.is_empty() {
@@ -203,9 +213,16 @@ pub(crate) fn init_ack(
         candidates: cookie.extensions.candidates,
     };
     let offer = cookie.key_management.as_ref().map(|both| both.own.clone());
-    let kept = [offer.is_some(), config.zero_checksum, config.ecn];
-    let kept = 1 + kept.into_iter().map(usize::from).sum::<usize>();
-    let mut params = parameters(config, local, Some(sealed), offer, announced);
+    let authentication = cookie
+        .authentication
+        .as_ref()
+        .map(|both| AuthParameters::own(both.own, config.authenticated_chunks));
+    let auth = authentication.as_ref();
+    let switches = [offer.is_some(), config.zero_checksum, config.ecn];
+    let kept = 1
+        + switches.into_iter().map(usize::from).sum::<usize>()
+        + auth.map_or(0, |auth| auth.parameters().count());
+    let mut params = parameters(config, local, Some(sealed), offer, auth, announced);
     params.extend(unrecognized.iter().cloned().map(Parameter::UnrecognizedParameter));
     loop {
         let init = Init {
@@ -216,8 +233,9 @@ pub(crate) fn init_ack(
             initial_tsn: cookie.local_tsn,
             params: params.iter().cloned().collect(),
         };
-        // The cookie comes first and always stays, and so do the parameters of protection and of
-        // the checksum, by which packets are read, and of ECN, so that both ends agree on it.
+        // The cookie comes first and always stays, and so do the parameters of protection, of
+        // authentication and of the checksum, by which packets are read, and of ECN, so that both
+        // ends agree on it.
         if init.params.as_bytes().len() <= budget || params.len() == kept {
             return init;
         }

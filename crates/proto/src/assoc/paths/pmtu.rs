@@ -130,7 +130,11 @@ impl Association {
         let id = due?;
         let nonce = self.size_search.rng.next_u64();
         let p = self.paths.get_mut(id)?;
-        let len = p.size.pmtu.take_due(nonce)? - p.headers(&self.config);
+        let mut len = p.size.pmtu.take_due(nonce)? - p.headers(&self.config);
+        if self.authentication.is_some() {
+            // Not every packet gets an AUTH chunk where others do.
+            len = len + self.paths.get(id)?.size.overhead - self.auth_in_probe();
+        }
         let mut packet = OutgoingPacket::new(buf, self.ends.header(), len, self.seals());
         packet.push_heartbeat(&size_probe_info(nonce, id));
         packet.push_pad_to(len);

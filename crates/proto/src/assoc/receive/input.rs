@@ -8,6 +8,7 @@ use manypath_wire::{
     Tsn, UnknownChunk,
 };
 
+use crate::assoc::authentication::Authenticity;
 use crate::assoc::protect::keys::refusal;
 use crate::assoc::protect::protection::Received;
 use crate::assoc::send::control::{Control, MAX_CONTROL};
@@ -165,12 +166,20 @@ impl Association {
             counts_fully: received.counts_fully,
         };
         let mut progress = Progress { is_marked, ..Progress::new(now, from, path, facts) };
-        for chunk in received.chunks {
+        let (mut chunks, mut is_authentic) = (received.chunks, false);
+        while let Some(chunk) = chunks.next() {
             let Ok(chunk) = chunk else {
                 // Chunks before the damage count. The rest cannot be parsed.
                 self.stats.packets_dropped += 1;
                 break;
             };
+            if self.authentication.is_some() {
+                match self.check_authenticity(&chunk, &chunks, &mut is_authentic) {
+                    Authenticity::Counts => {}
+                    Authenticity::Skipped => continue,
+                    Authenticity::EndsPacket => break,
+                }
+            }
             if !self.counts(&chunk, path, &trust) {
                 continue;
             }
@@ -343,6 +352,9 @@ impl Association {
             Chunk::ForwardTsn(chunk) => return self.on_forward_tsn(chunk, p),
             Chunk::Ecne(chunk) => return self.on_ecne(chunk, p.path),
             Chunk::Cwr(chunk) => return self.on_cwr(chunk),
+            // It was not agreed on, and is of an unknown type then, which says to discard the rest
+            // of the packet.
+            Chunk::Auth(_) => return false,
             // In an unprotected association the chunk is of an unknown type.
             Chunk::Dtls(dtls) => return self.on_unknown(&dtls.into(), p),
             Chunk::Unknown(unknown) => return self.on_unknown(&unknown, p),

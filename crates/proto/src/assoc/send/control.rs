@@ -85,7 +85,7 @@ impl Association {
             p.counters.bytes_sent += len as u64;
             fits = p.size.max_packet;
         }
-        let may_fragment = plain_len > fits;
+        let may_fragment = plain_len + self.room_for_auth() > fits;
         Some(Transmit { may_fragment, ..Transmit::new(to.local, to.remote, len) })
     }
 
@@ -127,7 +127,8 @@ impl Association {
     /// The largest SCTP packet on a path, or to an address that is on none of our paths.
     pub(super) fn control_room(&self, path: Option<PathId>) -> usize {
         let p = path.and_then(|id| self.paths.get(id));
-        p.map_or(self.config.mtu - sizes::UDP_IPV6_HEADERS, |p| p.size.max_packet)
+        let room = p.map_or(self.config.mtu - sizes::UDP_IPV6_HEADERS, |p| p.size.max_packet);
+        room - self.room_for_auth()
     }
 
     /// The largest packet for a control chunk. A peer's cookie and the list of our addresses may be
@@ -228,7 +229,7 @@ impl Association {
     fn may_join_cookie(&self, p: &Path) -> bool {
         let State::CookieEchoed { cookie, .. } = &self.state else { return false };
         let reports = matches!(self.control.front(), Some(Control::Error(_)));
-        let needs = COMMON_HEADER_LEN + 4 + sizes::padded(cookie.len());
+        let needs = COMMON_HEADER_LEN + 4 + sizes::padded(cookie.len()) + self.room_for_auth();
         let has_data = self.config.data_with_cookie || self.is_protected();
         has_data && !reports && needs <= p.size.max_packet
     }

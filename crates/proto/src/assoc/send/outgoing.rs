@@ -108,7 +108,10 @@ impl Association {
     /// Completes a packet. Returns its length on the wire, in bytes. `None` if it cannot be
     /// protected any more, which ends the association.
     #[inline]
-    pub(crate) fn finish(&mut self, packet: OutgoingPacket<'_>) -> Option<usize> {
+    pub(crate) fn finish(&mut self, mut packet: OutgoingPacket<'_>) -> Option<usize> {
+        if let Some(authentication) = &mut self.authentication {
+            authentication.authenticate(&mut packet);
+        }
         let checksum = self.writes_checksum();
         match packet.finish(self.protection.as_deref_mut(), checksum) {
             Ok(len) => Some(len),
