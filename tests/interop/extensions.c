@@ -1,4 +1,4 @@
-/* usrsctp_peer's extensions: messages with limits (RFC 3758, RFC 7496), and streams that are reset and added (RFC 6525). */
+/* usrsctp_peer's extensions: messages with limits (RFC 3758, RFC 7496), streams that are reset and added (RFC 6525), AUTH (RFC 4895). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -172,4 +172,27 @@ ssize_t send_with_options(struct socket *so, const void *data, size_t len, const
 		sent = usrsctp_sendv(so, data, len, NULL, 0, &spa, sizeof spa, SCTP_SENDV_SPA, 0);
 	} while (sent < 0 && errno == EAGAIN && tries++ < TRIES_MAX && usleep(TRY_MS * 1000) == 0);
 	return sent;
+}
+
+int authenticate(struct socket *so)
+{
+	uint8_t room[sizeof(struct sctp_authkey) + AUTH_KEY_MAX] = { 0 };
+	struct sctp_authkey *key = (struct sctp_authkey *)room;
+	struct sctp_authkeyid active = { .scact_keynumber = opt.auth_key_number };
+	size_t len = strlen(opt.auth_key);
+
+	for (int i = 0; i < opt.auth_chunk_count; i++) {
+		struct sctp_authchunk chunk = { .sauth_chunk = opt.auth_chunks[i] };
+
+		if (usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_AUTH_CHUNK, &chunk, sizeof chunk) < 0)
+			return -1;
+	}
+	if (len == 0)
+		return 0;
+	key->sca_keynumber = opt.auth_key_number;
+	key->sca_keylength = (uint16_t)len;
+	memcpy(key->sca_key, opt.auth_key, len);
+	if (usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_AUTH_KEY, key, (socklen_t)(sizeof *key + len)) < 0)
+		return -1;
+	return usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_AUTH_ACTIVE_KEY, &active, sizeof active);
 }

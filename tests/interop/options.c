@@ -39,6 +39,8 @@ static void usage(const char *problem)
 	        "                        reset-association; can be repeated\n"
 	        "  --await N             send: do not close before N reconfigurations were reported, of either side; each stream\n"
 	        "                        that is reset counts (0)\n"
+	        "  --auth-chunk TYPE     take chunks of this type only if they are authenticated (RFC 4895); can be repeated\n"
+	        "  --auth-key N=TEXT     authenticate with this key\n"
 	        "  --sack-immediately    ask for the SACK of each message (I bit)\n"
 	        "  --one-at-a-time       send: wait for each message's SACK\n"
 	        "  --sack-delay-ms N  --send-buffer BYTES\n"
@@ -147,6 +149,23 @@ static void parse_action(char *text)
 		action->value = (uint16_t)number(value, 0, STREAMS_MAX, "bad --do");
 }
 
+static void parse_auth_key(char *text)
+{
+	char *rest = NULL, *at = strtok_r(text, "=", &rest), *key = strtok_r(NULL, "", &rest);
+
+	if (at == NULL || key == NULL || strlen(key) > AUTH_KEY_MAX)
+		usage("a key is N=TEXT, with at most 64 bytes");
+	opt.auth_key_number = (uint16_t)number(at, 0, 65535, "bad --auth-key");
+	strcpy(opt.auth_key, key);
+}
+
+static void parse_auth_chunk(const char *text)
+{
+	if (opt.auth_chunk_count == AUTH_CHUNKS_MAX)
+		usage("too many chunk types");
+	opt.auth_chunks[opt.auth_chunk_count++] = (uint8_t)number(text, 0, 255, "bad --auth-chunk");
+}
+
 static bool parse_flag(const char *name)
 {
 	if (strcmp(name, "--unordered") == 0)
@@ -210,6 +229,10 @@ static void parse_option(const char *name, char *value)
 		opt.send_buffer = (uint32_t)number(value, 1500, 1 << 30, "bad --send-buffer");
 	else if (strcmp(name, "--sack-delay-ms") == 0)
 		opt.sack_delay_ms = (uint32_t)number(value, 1, 500, "bad --sack-delay-ms");
+	else if (strcmp(name, "--auth-chunk") == 0)
+		parse_auth_chunk(value);
+	else if (strcmp(name, "--auth-key") == 0)
+		parse_auth_key(value);
 	else if (strcmp(name, "--limit") == 0)
 		parse_limit(value);
 	else if (strcmp(name, "--reliable-every") == 0)

@@ -16,6 +16,8 @@ enum {
 	ADDRESSES_MAX = 8,
 	SIZES_MAX = 16,
 	ACTIONS_MAX = 16,
+	AUTH_CHUNKS_MAX = 8,
+	AUTH_KEY_MAX = 64,          /* bytes */
 	STREAMS_MAX = 65535,
 	EVENTS_MAX = 64,            /* later notifications are counted, not listed */
 	FINISH_MS = 1000            /* for usrsctp's own end */
@@ -62,6 +64,10 @@ struct options {
 	struct action actions[ACTIONS_MAX];
 	int action_count;
 	uint32_t await;             /* reconfigurations, before the task ends */
+	uint8_t auth_chunks[AUTH_CHUNKS_MAX]; /* types that the peer must authenticate */
+	int auth_chunk_count;
+	uint16_t auth_key_number;
+	char auth_key[AUTH_KEY_MAX + 1]; /* empty: none */
 	uint32_t pace_ms;           /* pause after each message sent */
 	uint32_t linger_ms;         /* keep answering after the association ended */
 	uint32_t timeout_s;
@@ -119,6 +125,8 @@ void do_actions(struct socket *so, uint64_t messages);
 /* Waits until as many reconfigurations were reported as --await says, or the association ended. */
 void await_reconfigurations(void);
 /* Sends a message, with a limit if `limited`. */
+/* Asks for authentication as the options say. Negative on failure. */
+int authenticate(struct socket *so);
 ssize_t send_with_options(struct socket *so, const void *data, size_t len, const struct sctp_sndinfo *info, bool limited);
 
 #endif

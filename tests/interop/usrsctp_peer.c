@@ -429,6 +429,8 @@ static void configure(struct socket *so)
 	set_option(so, SCTP_RECVRCVINFO, &on, sizeof on, "receive information");
 	set_option(so, SCTP_NODELAY, &on, sizeof on, "no delay");
 	set_option(so, SCTP_INITMSG, &init, sizeof init, "streams");
+	if (authenticate(so) < 0)
+		fail("set authentication: %s", strerror(errno));
 	if (usrsctp_setsockopt(so, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer) < 0)
 		fail("set send buffer: %s", strerror(errno));
 	if (opt.interleave) {

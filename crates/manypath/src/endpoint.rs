@@ -114,6 +114,7 @@ impl Endpoint {
         engine.set_buffer_reserve(options.buffer_reserve.unwrap_or_else(memory::quarter_of_free));
         let keys = options.security.keys();
         engine.set_key_management(keys.clone());
+        engine.set_auth_keys(options.auth_keys.clone());
         if let Some(limits) = options.strangers {
             engine.set_incoming_window(limits.receive_buffer);
         }

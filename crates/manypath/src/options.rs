@@ -7,7 +7,7 @@ use std::time::Duration;
 use manypath_net::BindTo;
 #[cfg(feature = "relay")]
 use manypath_net::Relay;
-use manypath_proto::{Config, PathRank};
+use manypath_proto::{AuthKeys, Config, PathRank};
 
 #[cfg(feature = "relay")]
 use crate::relay_use::RelayUse;
@@ -26,6 +26,9 @@ pub struct EndpointOptions {
     /// How its associations are protected, but for those whose [target](ConnectTarget::security)
     /// says otherwise.
     pub security: Security,
+    /// Keys by which its associations authenticate chunks (RFC 4895), if the parameter
+    /// `authentication` is on and they are not protected: in the beginning the empty key 0.
+    pub auth_keys: AuthKeys,
     /// Addresses and interfaces to bind to, one UDP socket each; an empty list means
     /// [`BindTo::Auto`]: a client has paths from every interface with a route to the peer. With
     /// others, a client has a path per entry, as far as the peer's addresses allow.
@@ -104,6 +107,7 @@ impl EndpointOptions {
         EndpointOptions {
             config: Arc::new(Config::default()),
             security: security.into(),
+            auth_keys: AuthKeys::default(),
             bind: Vec::new(),
             ranks: Vec::new(),
             udp_port: 0,

@@ -7,6 +7,7 @@
 #![cfg(target_os = "linux")]
 #![allow(unreachable_pub, reason = "a program of tests; nobody uses it from outside")]
 
+mod authentication;
 mod closing;
 mod handshake;
 mod harness;

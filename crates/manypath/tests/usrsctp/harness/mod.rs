@@ -12,13 +12,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use manypath::{Association, BindTo, Config, ConnectTarget, Endpoint, EndpointOptions, Security};
+use manypath::{
+    Association, AuthKeys, BindTo, Config, ConnectTarget, Endpoint, EndpointOptions, Security,
+};
 
 pub use namespace::{Link, in_namespace, in_two_namespaces};
 pub use pattern::{Pattern, Verifier};
 pub use programs::{Peer, Relay, Report, free_udp_port, pause};
 pub use rewriter::{Change, Chunk, Rewriter, Seen, nothing};
-pub use wire::{FORWARD_TSN, I_FORWARD_TSN, Log, RE_CONFIG, Wire};
+pub use wire::{AUTH, FORWARD_TSN, I_FORWARD_TSN, Log, RE_CONFIG, Wire};
 
 /// Longer than any test takes on a busy machine; the C programs end by themselves a little later.
 const TEST_LIMIT: Duration = Duration::from_secs(40);
@@ -105,6 +107,7 @@ pub struct Case {
     relays: Vec<String>,
     peer_prefix: Vec<String>,
     peer: String,
+    auth_keys: AuthKeys,
 }
 
 /// An association that is up. Everything ends when this is dropped.
@@ -129,12 +132,20 @@ impl Case {
             relays: Vec::new(),
             peer_prefix: Vec::new(),
             peer: peer.to_owned(),
+            auth_keys: AuthKeys::default(),
         }
     }
 
     /// Sets parameters of manypath.
     pub fn set(mut self, overrides: &[(&str, &str)]) -> Case {
         self.overrides.extend(overrides.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())));
+        self
+    }
+
+    /// Authenticates with this key.
+    pub fn auth_key(mut self, number: u16, secret: &'static str) -> Case {
+        self.auth_keys.set(number, secret.as_bytes()).expect("room for a key");
+        self.auth_keys.activate(number).expect("it is there");
         self
     }
 
@@ -166,6 +177,7 @@ impl Case {
             config: Arc::new(config),
             bind: self.ours.iter().map(|&ip| BindTo::Address(ip)).collect(),
             accept: self.opens == Opens::Usrsctp,
+            auth_keys: self.auth_keys.clone(),
             ..EndpointOptions::client(Security::Plain)
         }
     }

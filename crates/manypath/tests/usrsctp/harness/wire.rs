@@ -7,6 +7,7 @@ use super::{Change, Chunk, Rewriter};
 
 /// Chunk types.
 pub const DATA: u8 = 0;
+pub const AUTH: u8 = 15;
 pub const I_DATA: u8 = 64;
 pub const RE_CONFIG: u8 = 130;
 pub const FORWARD_TSN: u8 = 192;
