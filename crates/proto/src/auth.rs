@@ -188,7 +188,7 @@ pub(crate) struct AuthParameters {
 }
 
 impl AuthParameters {
-    /// Those of this end.
+    /// The parameters of this end.
     pub(crate) fn own(random: [u8; RANDOM_LEN], chunks: ChunkTypes) -> AuthParameters {
         let chunks: Bytes = chunks.iter().collect();
         AuthParameters {
@@ -391,9 +391,9 @@ fn put_hmac(tail: &mut [u8], hmac: &[u8]) {
 pub(crate) enum Verdict {
     /// It is the peer's, and so is what follows.
     Right,
-    /// Its algorithm is none that this end has asked for.
+    /// This end has not asked for the algorithm.
     UnknownAlgorithm,
-    /// Its key is not known, or its HMAC is wrong.
+    /// The key is not known, or the HMAC is wrong.
     Wrong,
 }
 

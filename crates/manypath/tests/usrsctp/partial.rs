@@ -11,7 +11,7 @@ use crate::harness::{
 };
 
 const RELIABLE_EVERY: u32 = 4;
-/// One fragment, or several.
+/// Messages of a single fragment, or of several.
 const SIZES: &[usize] = &[100, 1400, 5000];
 const SIZE_LIST: &str = "--messages 100,1400,5000";
 const MESSAGES: u32 = 301;

@@ -272,7 +272,7 @@ impl Association {
     /// packets are authenticated when they are sent, also those with data that is sent again.
     ///
     /// # Errors
-    /// Those of the change, and [`AuthKeyError::NotSupported`] if this end does not authenticate
+    /// The error of the change, or [`AuthKeyError::NotSupported`] if this end does not authenticate
     /// chunks.
     pub fn change_auth_keys(
         &mut self,

@@ -22,7 +22,7 @@ pub(crate) struct Ecn {
 struct Echo {
     /// The path on which it came.
     path: Option<PathId>,
-    /// Its lowest TSN.
+    /// The lowest TSN in it.
     tsn: Tsn,
 }
 
@@ -73,7 +73,7 @@ impl Association {
     pub(super) fn note_marked(&mut self, path: Option<PathId>, tsn: Tsn) {
         let Some(ecn) = self.agreed.ecn.as_mut() else { return };
         self.stats.ecn_marks_received += 1;
-        // Its sender should know soon. Further marks travel with the SACKs that are due anyway.
+        // The sender should know soon. Further marks travel with the SACKs that are due anyway.
         if ecn.note_mark(path, tsn)
             && let Some(r) = self.rx.receiver.as_mut()
         {

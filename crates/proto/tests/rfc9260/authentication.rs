@@ -71,7 +71,7 @@ impl Peer {
         Peer { vectors: vectors.concat(), secret: Vec::new(), number: 0 }
     }
 
-    /// The same with a key that both ends share.
+    /// This peer, with a key that both ends share.
     fn with(&self, number: u16, secret: &[u8]) -> Peer {
         Peer { number, secret: secret.to_vec(), ..self.clone() }
     }
@@ -477,7 +477,7 @@ fn chunks_before_auth_are_not_covered() {
     t.peer_bytes(t.pairs[0], packet);
     assert_eq!(failures(&t), (0, 1));
     t.expect("SACK 0 gaps 2");
-    // Those that need not be authenticated count there.
+    // Chunks that need not be authenticated count there.
     t.send(10);
     t.expect("DATA 1");
     let packet = peer.packet(&t, 16, [sack(1), data(1)]);

@@ -185,6 +185,25 @@ fn an_echo_halves_the_window_once_for_all_that_is_in_flight() {
 }
 
 #[test]
+fn an_echo_behind_its_sack_cuts_where_there_is_one_path() {
+    let (mut t, acked) = grown();
+    let before = t.path(1).cwnd;
+    t.peer([sack(acked + 2), ecne(acked + 1)]);
+    assert_eq!(t.path(1).counters.ecn_cuts, 1);
+    assert!(t.path(1).cwnd < before);
+}
+
+#[test]
+fn a_mark_never_makes_the_window_larger() {
+    let mut t = client();
+    t.send_packets(20);
+    let before = t.path(1).cwnd;
+    t.peer(ecne(1));
+    assert_eq!(t.path(1).cwnd, before, "half of it is below the least ssthresh, which is more");
+    assert_eq!(t.path(1).counters.ecn_cuts, 1);
+}
+
+#[test]
 fn a_loss_of_the_same_flight_cuts_no_second_time() {
     let (mut t, acked) = grown();
     t.peer([ecne(acked + 2), sack(acked).gap(acked + 2, acked + 2)]);

@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// Pages of extensions, with the test for each rule.
+const EXTENSIONS: [&str; 7] =
+    ["rfc8260.md", "rfc3758.md", "rfc6525.md", "rfc4895.md", "rfc7053.md", "rfc9653.md", "ecn.md"];
+
 /// The names of all functions in the Rust files below a folder.
 fn functions(folder: &Path, names: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).expect("a folder of sources") {
@@ -23,18 +27,8 @@ fn functions(folder: &Path, names: &mut BTreeSet<String>) {
 fn every_test_that_the_tables_name_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read = |name: &str| std::fs::read_to_string(root.join("docs").join(name));
-    let names = [
-        "rfc9260.md",
-        "rfc8899.md",
-        "rfc8260.md",
-        "rfc3758.md",
-        "rfc6525.md",
-        "rfc4895.md",
-        "rfc7053.md",
-        "rfc9653.md",
-        "ecn.md",
-    ];
-    let pages = names.map(read);
+    let pages: Vec<_> =
+        ["rfc9260.md", "rfc8899.md"].iter().chain(&EXTENSIONS).map(|p| read(p)).collect();
     if pages.iter().any(Result::is_err) {
         return; // The crate alone, without the repository.
     }
@@ -65,16 +59,7 @@ fn every_rule_names_source_files_that_exist() {
     let Ok(mut page) = read("rfc9260.md") else {
         return; // The crate alone, without the repository.
     };
-    let others = [
-        "rfc8260.md",
-        "rfc3758.md",
-        "rfc6525.md",
-        "rfc4895.md",
-        "rfc7053.md",
-        "rfc9653.md",
-        "ecn.md",
-    ];
-    for other in others.map(read).into_iter().flatten() {
+    for other in EXTENSIONS.map(read).into_iter().flatten() {
         // Tables before the first heading are no rules and have no sources.
         page += other.find("\n## ").map_or("", |at| &other[at..]);
     }

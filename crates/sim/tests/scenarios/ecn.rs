@@ -48,7 +48,7 @@ fn marks_take_the_place_of_losses_with_every_controller() {
     }
 }
 
-/// One flow that ignored marks would starve the others.
+/// A flow that ignored marks would starve the others.
 #[test]
 fn a_flow_with_marks_and_one_with_losses_share_a_link() {
     let windows = |ecn| {
