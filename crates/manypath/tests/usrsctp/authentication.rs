@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::harness::{AUTH, Case, Opens, Pattern, Running, Setting, interop};
+use crate::harness::{AUTH, Case, DATA, Opens, Pattern, Running, SACK, Setting, interop};
 use crate::transfer::usrsctp_echoes;
 
 const BYTES: u64 = 300_000;
@@ -21,8 +21,12 @@ fn case(opens: Opens, setting: Setting, task: &str) -> Case {
 async fn echoes(case: Case) {
     let (running, wire) = case.start_watched().await;
     usrsctp_echoes(running, Pattern::new(SIZES, 3), BYTES).await;
-    let (ours, theirs) = (wire.of_manypath().count(AUTH), wire.of_usrsctp().count(AUTH));
-    assert!(ours > 200 && theirs > 200, "AUTH chunks: {ours}, and {theirs} of usrsctp");
+    for (side, log) in [("manypath", wire.of_manypath()), ("usrsctp", wire.of_usrsctp())] {
+        for kind in [DATA, SACK] {
+            assert!(log.count(kind) > 0, "{side} sends chunks of type {kind}: {log:?}");
+            assert_eq!(log.unauthenticated(kind), 0, "chunks of type {kind} of {side}");
+        }
+    }
 }
 
 #[test]

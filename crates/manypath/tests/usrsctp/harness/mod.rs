@@ -20,7 +20,7 @@ pub use namespace::{Link, in_namespace, in_two_namespaces};
 pub use pattern::{Pattern, Verifier};
 pub use programs::{Peer, Relay, Report, free_udp_port, pause};
 pub use rewriter::{Change, Chunk, Rewriter, Seen, nothing};
-pub use wire::{AUTH, FORWARD_TSN, I_FORWARD_TSN, Log, RE_CONFIG, Wire};
+pub use wire::{AUTH, DATA, FORWARD_TSN, I_FORWARD_TSN, Log, RE_CONFIG, SACK, Wire};
 
 /// Longer than any test takes on a busy machine; the C programs end by themselves a little later.
 const TEST_LIMIT: Duration = Duration::from_secs(40);

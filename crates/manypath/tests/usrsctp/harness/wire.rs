@@ -7,6 +7,7 @@ use super::{Change, Chunk, Rewriter};
 
 /// Chunk types.
 pub const DATA: u8 = 0;
+pub const SACK: u8 = 3;
 pub const AUTH: u8 = 15;
 pub const I_DATA: u8 = 64;
 pub const RE_CONFIG: u8 = 130;
@@ -23,6 +24,8 @@ const IMMEDIATE: u8 = 8;
 pub struct Log {
     counts: BTreeMap<u8, u32>,
     immediate: u32,
+    /// How often each type came without an AUTH chunk before it in its packet.
+    unauthenticated: BTreeMap<u8, u32>,
     /// Of each stream, the numbers of the ordered messages in the order in which they first left.
     numbers: BTreeMap<u16, Vec<u32>>,
     /// The highest TSN that was seen.
@@ -30,6 +33,17 @@ pub struct Log {
 }
 
 impl Log {
+    fn add_packet(&mut self, chunks: &[Chunk]) {
+        let mut is_authenticated = false;
+        for chunk in chunks {
+            is_authenticated |= chunk.kind == AUTH;
+            if !is_authenticated {
+                *self.unauthenticated.entry(chunk.kind).or_default() += 1;
+            }
+            self.add(chunk);
+        }
+    }
+
     fn add(&mut self, chunk: &Chunk) {
         *self.counts.entry(chunk.kind).or_default() += 1;
         if chunk.kind == DATA || chunk.kind == I_DATA {
@@ -59,6 +73,11 @@ impl Log {
     /// How many chunks of this type there were.
     pub fn count(&self, kind: u8) -> u32 {
         self.counts.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// How many chunks of this type there were without an AUTH chunk before them in their packet.
+    pub fn unauthenticated(&self, kind: u8) -> u32 {
+        self.unauthenticated.get(&kind).copied().unwrap_or(0)
     }
 
     /// How many chunks asked for their SACK at once.
@@ -110,6 +129,6 @@ fn write(log: &Arc<Mutex<Log>>) -> Change {
     let log = Arc::clone(log);
     Box::new(move |chunks| {
         let mut log = log.lock().expect("the log");
-        chunks.iter().for_each(|chunk| log.add(chunk));
+        log.add_packet(chunks);
     })
 }
