@@ -1,4 +1,4 @@
-//! Sets up one association between manypath and usrsctp, whichever opens it.
+//! Sets up one association between manypath and another stack, whichever opens it.
 
 mod namespace;
 mod pattern;
@@ -18,7 +18,7 @@ use manypath::{
 
 pub use namespace::{Link, in_namespace, in_two_namespaces};
 pub use pattern::{Pattern, Verifier};
-pub use programs::{Peer, Relay, Report, free_udp_port, pause};
+pub use programs::{Peer, Pion, Relay, Report, free_udp_port, pause};
 pub use rewriter::{Change, Chunk, Rewriter, Seen, nothing};
 pub use wire::{AUTH, DATA, FORWARD_TSN, I_FORWARD_TSN, Log, RE_CONFIG, SACK, Wire};
 
@@ -39,20 +39,32 @@ pub fn say(what: std::fmt::Arguments<'_>) {
 }
 
 /// True, and said, if these tests were told not to run.
-fn skipped() -> bool {
-    let skip = env_is("MANYPATH_SKIP_USRSCTP", "1");
+fn skipped(variable: &str) -> bool {
+    let skip = env_is(variable, "1");
     if skip {
-        say(format_args!("SKIPPED, as MANYPATH_SKIP_USRSCTP=1 demands: manypath against usrsctp"));
+        say(format_args!("SKIPPED, as {variable}=1 demands: manypath against this stack"));
     }
     skip
 }
 
 /// Runs one test within its time, with the C programs built; or skips it.
 pub fn interop(test: impl Future<Output = ()>) {
-    if skipped() {
-        return;
+    if !skipped("MANYPATH_SKIP_USRSCTP") {
+        programs::build();
+        run(test);
     }
-    programs::build();
+}
+
+/// Runs one test against pion within its time, with the programs built; or skips it.
+pub fn pion_interop(test: impl Future<Output = ()>) {
+    if !skipped("MANYPATH_SKIP_PION") {
+        programs::build();
+        programs::build_pion();
+        run(test);
+    }
+}
+
+fn run(test: impl Future<Output = ()>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let done = runtime.block_on(async { tokio::time::timeout(TEST_LIMIT, test).await });

@@ -1,6 +1,6 @@
-//! The C programs of `tests/interop`: built once, started, read, and ended with their test.
+//! The programs of `tests/interop`: built once, started, read, and ended with their test.
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -23,19 +23,33 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop")
 }
 
-/// Builds the programs, once for this process.
+const PION_NEEDS: &str = "the tests against pion need Go, make and pion's source (Debian: apt \
+    install golang-go golang-github-pion-sctp-dev); MANYPATH_SKIP_PION=1 skips them";
+
+/// Builds the programs in C, once for this process.
 pub(super) fn build() {
     static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/interop");
-        let out = format!("OUT={}", directory().display());
-        let made = Command::new("make")
-            .args(["--silent", "-C", sources, &out])
-            .output()
-            .map_err(|error| format!("make did not start ({error}); {NEEDS}"))?;
-        let errors = String::from_utf8_lossy(&made.stderr);
-        if made.status.success() { Ok(()) } else { Err(format!("{NEEDS}\n{errors}")) }
-    });
+    panic_unless(BUILT.get_or_init(|| make("all", NEEDS)));
+}
+
+/// Builds the program in Go, once for this process.
+pub(super) fn build_pion() {
+    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
+    panic_unless(BUILT.get_or_init(|| make("pion", PION_NEEDS)));
+}
+
+fn make(target: &str, needs: &str) -> Result<(), String> {
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/interop");
+    let out = format!("OUT={}", directory().display());
+    let made = Command::new("make")
+        .args(["--silent", "-C", sources, &out, target])
+        .output()
+        .map_err(|error| format!("make did not start ({error}); {needs}"))?;
+    let errors = String::from_utf8_lossy(&made.stderr);
+    if made.status.success() { Ok(()) } else { Err(format!("{needs}\n{errors}")) }
+}
+
+fn panic_unless(built: &Result<(), String>) {
     if let Err(what) = built {
         panic!("{what}");
     }
@@ -210,6 +224,29 @@ impl Report {
     pub fn paths(&self, state: &str) -> Vec<&str> {
         let paths = self.events("path").into_iter().filter(|path| path["state"] == state);
         paths.filter_map(|path| path["address"].as_str()).collect()
+    }
+}
+
+/// pion_peer, which returns what it gets.
+pub struct Pion {
+    program: Program,
+}
+
+impl Pion {
+    /// Starts it between two UDP addresses. `role` is `listen` or `connect`.
+    pub async fn start(role: &str, local: SocketAddr, remote: SocketAddr, options: &str) -> Pion {
+        let mut args = vec![role.to_owned(), local.to_string(), remote.to_string()];
+        args.extend(options.split_whitespace().map(str::to_owned));
+        let mut program = Program::start(&[], "pion_peer", &args);
+        program.listening().await;
+        Pion { program }
+    }
+
+    /// Waits for its end and returns its report.
+    pub async fn report(mut self) -> Report {
+        let report = soon("pion_peer ends", self.program.result()).await;
+        assert!(report["error"].is_null(), "{report}");
+        Report(report)
     }
 }
 
