@@ -226,7 +226,7 @@ impl Association {
         if payload.len() > self.send_space() && options.priority.is_some() {
             self.make_space(payload.len(), options.priority);
         }
-        if payload.len() > self.send_space() {
+        if payload.len() > self.send_space_for(&options) {
             self.events.want_writable();
             return Err(SendError::Full);
         }
@@ -269,6 +269,13 @@ impl Association {
     /// Bytes that [`send`](Self::send) takes now.
     pub fn send_space(&self) -> usize {
         self.buffers.send.saturating_sub(self.unacked_bytes())
+    }
+
+    /// Bytes that [`send`](Self::send) takes now of such a message. Messages with a lifetime may
+    /// exceed the buffer by an eighth: those that wait for room behind a file would be late.
+    fn send_space_for(&self, options: &SendOptions) -> usize {
+        let spare = options.lifetime.map_or(0, |_| self.buffers.send / 8);
+        (self.buffers.send + spare).saturating_sub(self.unacked_bytes())
     }
 
     /// User bytes queued, or sent and not acknowledged cumulatively.
@@ -388,8 +395,9 @@ impl Association {
         // A single chunk may exceed the buffer: the next one in order (RFC 9260 §6.2).
         let limit = self.rx.buffer.max(self.config.receive_buffer) + 65_535;
         assert!(self.rx.buffered_bytes() <= limit, "the receive buffer overflows");
-        // Messages of the key management do not count as the user's.
-        let limit = self.config.send_buffer + if self.is_protected() { 1 << 17 } else { 0 };
+        // An eighth more for messages with a lifetime. Messages of the key management do not count
+        // as the user's.
+        let limit = self.config.send_buffer * 9 / 8 + if self.is_protected() { 1 << 17 } else { 0 };
         assert!(self.unacked_bytes() <= limit, "the send buffer overflows");
     }
 

@@ -38,6 +38,8 @@ impl Record {
             receive_buffer_blocked_s: stats.receive_buffer_blocked.as_secs_f64(),
             max_delivery_gap_s: gaps.max().unwrap_or_default().as_secs_f64(),
             message_latency_p99_s: None,
+            messages: None,
+            ecn_marks_received: self.receiver.stats().ecn_marks_received,
             overhead: PathResult::overhead(&paths, bytes),
             timeouts: paths.iter().map(|path| path.stats.counters.t3_expirations).sum(),
             fast_retransmit_events: stats.fast_retransmit_events,

@@ -111,7 +111,7 @@ pub use spec::{
 };
 pub use trace_hash::TraceHash;
 pub use tracer::{TraceTo, Tracer};
-pub use traffic::{LONGEST_MESSAGE, Lateness, Limits, Pace};
+pub use traffic::{LONGEST_MESSAGE, Lateness, Limits, MessageKind};
 pub use transitions::{Transition, Transitions};
 pub use world::{Flow, FlowNats, FlowSpec, HostId, MOST_FLOWS, World};
 

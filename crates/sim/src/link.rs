@@ -39,8 +39,9 @@ pub struct LinkStats {
     pub overflowed: u64,
     /// Packets dropped early by RED.
     pub early: u64,
-    /// Packets marked by RED instead of dropped (CE). Those count in `packets`.
-    #[serde(skip)]
+    /// Packets marked by RED instead of dropped (CE). Those count in `packets`. Results have it
+    /// unless it is 0.
+    #[serde(skip_serializing_if = "crate::result::is_zero")]
     pub marked: u64,
     /// Packets dropped by the policer.
     pub policed: u64,

@@ -12,6 +12,7 @@ use crate::host::{Host, HostConfig, SCTP_PORT};
 use crate::network::Network;
 use crate::paths::PathEnds;
 use crate::protection::Keys;
+use crate::result;
 use crate::result::TransferResult;
 use crate::sent::Sent;
 use crate::spec::{Loss, PathSpec, QueueLimit};
@@ -178,12 +179,7 @@ impl Pair {
 
     /// The times of the messages of `a` that may be given up, in the order in which they were sent.
     pub fn lateness(&self) -> Vec<Lateness> {
-        let (sent, delivered) = (&self.a.sender.limited, &self.z.receiver.limited);
-        let times = |(name, at): &(_, Instant)| Lateness {
-            sent: *at,
-            delivered: delivered.get(name).copied(),
-        };
-        sent.iter().map(times).collect()
+        result::lateness(&self.a, &self.z)
     }
 
     /// Both ends gave the association up.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::host::Host;
 use crate::ids::LinkId;
 use crate::network::Network;
+use crate::traffic::{Lateness, Limited};
 
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,13 @@ pub struct TransferResult {
     /// message. Only where latencies are measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_latency_p99_s: Option<f64>,
+    /// The fate of messages that may be given up; only where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<LimitedMessages>,
+    /// Packets with data that routers marked (ECN), as the receiver counted them; only where there
+    /// are any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub ecn_marks_received: u64,
     /// Bytes sent on all paths, SCTP headers included, per user byte delivered; `None` if none was
     /// delivered.
     pub overhead: Option<f64>,
@@ -75,6 +83,51 @@ pub struct TransferResult {
     pub trace_hash: String,
     /// The sender's paths.
     pub paths: Vec<PathResult>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The fate of messages that may be given up (RFC 3758, RFC 7496).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LimitedMessages {
+    /// Messages that the association took.
+    pub sent: usize,
+    /// Messages that were delivered.
+    pub delivered: usize,
+    /// Of these, messages that were delivered within their lifetime, or have none.
+    pub in_time: usize,
+    /// Messages given up before anything of them was sent.
+    pub dropped: u64,
+    /// Messages given up after something of them was sent.
+    pub abandoned: u64,
+}
+
+impl LimitedMessages {
+    fn of(from: &Host, to: &Host) -> Option<LimitedMessages> {
+        let times = lateness(from, to);
+        let stats = from.stats();
+        let delivered = times.iter().filter(|message| message.delivered.is_some());
+        (!times.is_empty()).then(|| LimitedMessages {
+            sent: times.len(),
+            delivered: delivered.clone().count(),
+            in_time: delivered.filter(|message| message.is_in_time()).count(),
+            dropped: stats.as_ref().map_or(0, |stats| stats.messages_dropped),
+            abandoned: stats.as_ref().map_or(0, |stats| stats.messages_abandoned),
+        })
+    }
+}
+
+/// The times of messages that may be given up, in the order in which they were sent.
+pub(crate) fn lateness(from: &Host, to: &Host) -> Vec<Lateness> {
+    let times = |limited: &Limited| Lateness {
+        sent: limited.sent,
+        lifetime: limited.lifetime,
+        delivered: to.receiver.limited.get(&limited.name).copied(),
+    };
+    from.sender.limited.iter().map(times).collect()
 }
 
 /// A sender's findings on bottlenecks that its paths share.
@@ -252,7 +305,8 @@ impl TransferResult {
             scenario: String::new(),
             preset: from.preset().to_owned(),
             seed,
-            completed: from.has_sent_all() && from.sent_bytes() == bytes,
+            completed: from.has_sent_all()
+                && from.sent_reliable_bytes() == to.received_reliable_bytes(),
             bytes,
             transfer_time_s: time,
             ack_time_s: acked.and_then(since_call),
@@ -262,6 +316,8 @@ impl TransferResult {
             receive_buffer_blocked_s: blocked.unwrap_or(0.0),
             max_delivery_gap_s: to.receiver.longest_gap.as_secs_f64(),
             message_latency_p99_s: None,
+            messages: LimitedMessages::of(from, to),
+            ecn_marks_received: to.stats().map_or(0, |stats| stats.ecn_marks_received),
             overhead: PathResult::overhead(&paths, bytes),
             timeouts: paths.iter().map(|path| path.stats.counters.t3_expirations).sum(),
             fast_retransmit_events: from.stats().map_or(0, |stats| stats.fast_retransmit_events),

@@ -36,7 +36,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn has_any(self) -> bool {
+    pub(crate) fn has_any(self) -> bool {
         self != Limits::default()
     }
 }
@@ -81,29 +81,48 @@ pub(crate) struct MessageName {
 pub struct Lateness {
     /// When the association took it.
     pub sent: Instant,
+    /// When it was given up at the latest, from then; `None`: never because of time.
+    pub lifetime: Option<Duration>,
     /// When it was delivered, if it was.
     pub delivered: Option<Instant>,
 }
 
-/// How an application paces itself: a message at equal distances.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Pace {
-    /// Bytes of each message.
-    pub message: usize,
-    /// The time from one to the next.
-    pub every: Duration,
+impl Lateness {
+    /// True if it was delivered within its lifetime.
+    pub fn is_in_time(&self) -> bool {
+        let took = self.delivered.map(|delivered| delivered - self.sent);
+        took.is_some_and(|took| self.lifetime.is_none_or(|lifetime| took <= lifetime))
+    }
+}
+
+/// A message that may be given up, as it was sent.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Limited {
+    pub(crate) name: MessageName,
+    pub(crate) sent: Instant,
+    pub(crate) lifetime: Option<Duration>,
+}
+
+/// The kind of messages that an application sends.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageKind {
+    /// The stream.
+    pub stream: u16,
+    /// They need not wait for the order of the stream.
+    pub unordered: bool,
+    /// Bytes of each but the last, up to [`LONGEST_MESSAGE`]; `None` for as much as fits one DATA
+    /// chunk.
+    pub length: Option<usize>,
+    /// When they are given up.
+    pub limits: Limits,
 }
 
 /// Messages still to be sent.
 #[derive(Clone, Debug)]
 struct Source {
-    stream: StreamId,
-    unordered: bool,
+    kind: MessageKind,
     /// Bytes left.
     left: u64,
-    /// Length of each message but the last; `None` for as much as fits one DATA chunk.
-    message: Option<usize>,
-    limits: Limits,
 }
 
 /// The sending application.
@@ -119,8 +138,8 @@ pub(crate) struct Sender {
     pub(crate) bytes: u64,
     /// Bytes of messages that may not be given up.
     pub(crate) reliable_bytes: u64,
-    /// When each message that may be given up was sent.
-    pub(crate) limited: Vec<(MessageName, Instant)>,
+    /// Each message that may be given up.
+    pub(crate) limited: Vec<Limited>,
     pub(crate) first: Option<Instant>,
     /// When the application first called for something to be sent.
     pub(crate) called: Option<Instant>,
@@ -129,24 +148,15 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// Adds `bytes` in messages of `message` bytes each.
-    pub(crate) fn add(&mut self, stream: u16, unordered: bool, bytes: u64, message: Option<usize>) {
-        self.add_limited(stream, unordered, bytes, message, Limits::default());
-    }
-
-    /// As [`add`](Self::add), of messages that may be given up.
-    pub(crate) fn add_limited(
-        &mut self,
-        stream: u16,
-        unordered: bool,
-        bytes: u64,
-        message: Option<usize>,
-        limits: Limits,
-    ) {
-        assert!(message.is_none_or(|m| (1..=LONGEST_MESSAGE).contains(&m)), "{message:?} bytes");
+    /// Adds `bytes` in messages of this kind. Those that may be given up do not wait for room
+    /// behind those that may not.
+    pub(crate) fn add(&mut self, bytes: u64, kind: MessageKind) {
+        let length = kind.length;
+        assert!(length.is_none_or(|l| (1..=LONGEST_MESSAGE).contains(&l)), "{length:?} bytes");
         if bytes > 0 {
-            let stream = StreamId(stream);
-            self.sources.push_back(Source { stream, unordered, left: bytes, message, limits });
+            let waits = |source: &Source| source.kind.limits.has_any() || !kind.limits.has_any();
+            let at = self.sources.iter().take_while(|source| waits(source)).count();
+            self.sources.insert(at, Source { kind, left: bytes });
         }
     }
 
@@ -190,22 +200,25 @@ impl Sender {
     /// Gives the association as much as it takes.
     pub(crate) fn feed(&mut self, now: Instant, assoc: &mut Association) {
         while let Some(source) = self.sources.front_mut() {
-            if self.is_full {
+            // The association may have room for messages with a lifetime all the same.
+            if self.is_full && source.kind.limits.lifetime.is_none() {
                 break;
             }
-            let index = usize::from(source.stream.0);
+            let MessageKind { stream, unordered, length, limits } = source.kind;
+            let index = usize::from(stream);
             if index >= self.next.len() {
                 self.next.resize(index + 1, [0; 2]);
             }
-            let whole = source.message.unwrap_or_else(|| assoc.fragment_size()) as u64;
+            let whole = length.unwrap_or_else(|| assoc.fragment_size()) as u64;
             let length = whole.min(source.left) as usize;
-            let (stream, unordered, limits) = (source.stream, source.unordered, source.limits);
             let number = &mut self.next[index][usize::from(unordered)];
             let mark = if limits.has_any() { LIMITED } else { 0 };
             let ppid = number.wrapping_add(FIRST_PPID) | mark;
-            let payload = Bytes::from_static(content(stream.0, unordered, *number, length));
+            let payload = Bytes::from_static(content(stream, unordered, *number, length));
             let Limits { lifetime, max_retransmissions } = limits;
-            let options = SendOptions { stream, ppid, unordered, ..SendOptions::default() };
+            let stream_id = StreamId(stream);
+            let options =
+                SendOptions { stream: stream_id, ppid, unordered, ..SendOptions::default() };
             let options = SendOptions { lifetime, max_retransmissions, ..options };
             match assoc.send(now, options, payload) {
                 Ok(()) => {}
@@ -218,11 +231,11 @@ impl Sender {
                     self.sources.clear();
                     break;
                 }
-                Err(error) => panic!("send of {length} bytes on {stream:?}: {error:?}"),
+                Err(error) => panic!("send of {length} bytes on stream {stream}: {error:?}"),
             }
             if limits.has_any() {
-                let name = MessageName { stream: stream.0, unordered, number: *number };
-                self.limited.push((name, now));
+                let name = MessageName { stream, unordered, number: *number };
+                self.limited.push(Limited { name, sent: now, lifetime });
             }
             *number = number.wrapping_add(1);
             source.left -= length as u64;

@@ -124,6 +124,7 @@ fn no_example_is_left_out() {
             "behind-nats.toml",
             "dumbbell.toml",
             "failure.toml",
+            "lifetimes.toml",
             "protected.toml",
             "roaming.toml",
             "routers.toml",
@@ -141,4 +142,12 @@ fn roaming() {
     for (pair, away) in gaps.chunks(2).zip([0.0, 1.0, 5.0]) {
         assert!((away..away + 1.0).contains(&pair[0]), "away for {away} s: {gaps:?}");
     }
+}
+
+#[test]
+fn lifetimes() {
+    let result = run(&points("lifetimes.toml")[0]).transfer;
+    let messages = result.messages.as_ref().expect("they have a lifetime");
+    assert_eq!((result.completed, messages.sent), (true, 10_000));
+    assert!(messages.in_time > 9_900, "{messages:?}");
 }

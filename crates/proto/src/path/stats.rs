@@ -102,8 +102,8 @@ pub struct PathCounters {
     pub retransmissions: u64,
     /// Chunks last sent here that missing reports made lost.
     pub fast_retransmits: u64,
-    /// Times that marks of congestion cut the window (ECN).
-    #[serde(skip)]
+    /// Times that marks of congestion cut the window (ECN). Results have it unless it is 0.
+    #[serde(skip_serializing_if = "is_zero")]
     pub ecn_cuts: u64,
     /// Expirations of T3-rtx.
     pub t3_expirations: u64,
@@ -143,4 +143,9 @@ impl PathCounters {
 
 fn seconds<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
     duration.map(|duration| duration.as_secs_f64()).serialize(to)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

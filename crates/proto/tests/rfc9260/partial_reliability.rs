@@ -295,6 +295,23 @@ fn less_important_messages_make_room_for_more_important_ones() {
 
 // ---- What the peer is told (RFC 3758 §3.5) ----
 
+/// An eighth of the buffer is theirs; without a lifetime there is no room.
+#[test]
+fn messages_with_a_lifetime_have_room_where_the_send_buffer_is_full() {
+    let mut t = open(prepared().set("send_buffer", "16000").set("initial_cwnd", "1 pmdcs"));
+    let message = || Bytes::from(vec![0; 1000]);
+    let mut give = |options| t.with(|a, now| a.send(now, options, message()));
+    for _ in 0..16 {
+        give(reliable()).expect("there is room");
+    }
+    for options in [reliable(), repeated_at_most(0), important(3)] {
+        assert_eq!(give(options), Err(SendError::Full));
+    }
+    assert_eq!(give(lives_ms(100)), Ok(()));
+    assert_eq!(give(lives_ms(100)), Ok(()));
+    assert_eq!(give(lives_ms(100)), Err(SendError::Full));
+}
+
 #[test]
 fn forward_tsn_stops_before_what_is_not_given_up() {
     let mut t = client();

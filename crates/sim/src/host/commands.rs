@@ -2,37 +2,42 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use manypath_proto::{Association, Instant, PathId, PathRank, PathState, PathStats};
 
 use super::planned::Planned;
 use super::{Host, Pending};
-use crate::traffic::{Limits, Pace};
+use crate::traffic::{Limits, MessageKind};
 use crate::transitions::Cause;
 
 impl Host {
     /// Sends a file of `bytes` on stream 0, in order, in messages of one DATA chunk each. Only the
     /// content of the send buffer is in memory.
     pub fn send_file(&mut self, bytes: u64) {
-        self.sender.add(0, false, bytes, None);
+        self.sender.add(bytes, MessageKind::default());
         self.pending.commands = true;
     }
 
     /// Sends one message of `length` bytes, after what was to be sent before.
     pub fn send(&mut self, stream: u16, length: usize) {
-        self.sender.add(stream, false, length as u64, Some(length));
+        let kind = MessageKind { stream, length: Some(length), ..MessageKind::default() };
+        self.sender.add(length as u64, kind);
         self.pending.commands = true;
     }
 
     /// Sends one message of `length` bytes that need not wait for its stream's order.
     pub fn send_unordered(&mut self, stream: u16, length: usize) {
-        self.sender.add(stream, true, length as u64, Some(length));
+        let limits = Limits::default();
+        let kind = MessageKind { stream, unordered: true, length: Some(length), limits };
+        self.sender.add(length as u64, kind);
         self.pending.commands = true;
     }
 
     /// Sends one message of `length` bytes that may be given up.
     pub fn send_limited(&mut self, stream: u16, unordered: bool, length: usize, limits: Limits) {
-        self.sender.add_limited(stream, unordered, length as u64, Some(length), limits);
+        let kind = MessageKind { stream, unordered, length: Some(length), limits };
+        self.sender.add(length as u64, kind);
         self.pending.commands = true;
     }
 
@@ -51,18 +56,25 @@ impl Host {
 
     /// [`send_file`](Self::send_file) at that time.
     pub fn send_file_at(&mut self, at: Instant, bytes: u64) {
-        self.plan(at, Planned::Send(bytes));
+        self.send_messages_at(at, bytes, MessageKind::default(), None);
     }
 
-    /// Sends `bytes` from `at` on, one message after the other at that pace.
-    pub fn send_paced_at(&mut self, at: Instant, bytes: u64, pace: Pace) {
-        self.plan(at, Planned::SendPaced { bytes, pace });
+    /// Sends `bytes` in messages of this kind from `at` on: all at once, or one message `every` so
+    /// often.
+    pub fn send_messages_at(
+        &mut self,
+        at: Instant,
+        bytes: u64,
+        kind: MessageKind,
+        every: Option<Duration>,
+    ) {
+        self.plan(at, Planned::Send { bytes, kind, every });
     }
 
-    /// Sends a file without end from `at` to `until`: what the association has not taken by then is
-    /// not sent.
-    pub fn send_between(&mut self, at: Instant, until: Instant) {
-        self.plan(at, Planned::SendUntil(until));
+    /// Sends messages of this kind without end from `at` to `until`: what the association has not
+    /// taken by then is not sent.
+    pub fn send_between(&mut self, at: Instant, until: Instant, kind: MessageKind) {
+        self.plan(at, Planned::SendUntil(until, kind));
     }
 
     /// [`shutdown`](Self::shutdown) at that time.
@@ -184,18 +196,19 @@ impl Host {
             match command {
                 Planned::Associate => self.pending.associate = true,
                 Planned::Gather => self.pending.gather = true,
-                Planned::Send(bytes) => self.send_file(bytes),
-                Planned::SendUntil(until) => {
-                    self.sender.add(0, false, u64::MAX, None);
-                    self.plan(until, Planned::StopSending);
-                }
-                Planned::SendPaced { bytes, pace } => {
-                    let length = bytes.min(pace.message as u64);
-                    self.sender.add(0, false, length, Some(pace.message));
-                    if bytes > length {
-                        let rest = Planned::SendPaced { bytes: bytes - length, pace };
-                        self.plan(at + pace.every, rest);
+                Planned::Send { bytes, kind, every: None } => self.sender.add(bytes, kind),
+                Planned::Send { bytes, kind, every: Some(every) } => {
+                    let length = bytes.min(kind.length.map_or(bytes, |length| length as u64));
+                    self.sender.add(length, kind);
+                    let left = bytes - length;
+                    if left > 0 {
+                        let rest = Planned::Send { bytes: left, kind, every: Some(every) };
+                        self.plan(at + every, rest);
                     }
+                }
+                Planned::SendUntil(until, kind) => {
+                    self.sender.add(u64::MAX, kind);
+                    self.plan(until, Planned::StopSending);
                 }
                 Planned::Rank(local, rank) => self.set_rank(local, rank),
                 Planned::StopSending => self.sender.clear(),

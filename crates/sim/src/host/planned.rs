@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use manypath_proto::{Instant, PathRank};
 
-use crate::traffic::Pace;
+use crate::traffic::MessageKind;
 
 /// A command that runs at a planned time.
 #[derive(Copy, Clone, Debug)]
@@ -13,13 +14,14 @@ pub(super) enum Planned {
     Associate,
     /// Asks for the addresses that NATs give the host.
     Gather,
-    Send(u64),
-    SendUntil(Instant),
-    /// Sends `bytes`, one message at a time.
-    SendPaced {
+    /// Sends `bytes`, all at once or one message at a time.
+    Send {
         bytes: u64,
-        pace: Pace,
+        kind: MessageKind,
+        /// The time from one message to the next.
+        every: Option<Duration>,
     },
+    SendUntil(Instant, MessageKind),
     /// The paths from a local address get a rank.
     Rank(IpAddr, PathRank),
     StopSending,
@@ -54,8 +56,8 @@ impl Schedule {
 
     /// True if the application sends more at a planned time.
     pub(super) fn will_send(&self) -> bool {
-        use Planned::{Send, SendPaced, SendUntil};
-        let is_sending = |what: &Planned| matches!(what, Send(_) | SendUntil(_) | SendPaced { .. });
+        use Planned::{Send, SendUntil};
+        let is_sending = |what: &Planned| matches!(what, Send { .. } | SendUntil(..));
         self.commands.values().any(is_sending)
     }
 

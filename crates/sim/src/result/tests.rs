@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use manypath_proto::{Instant, PathId, PathState};
 
+use crate::MessageKind;
 use crate::pair::{Pair, path_state, secs};
 use crate::spec::Loss;
 
@@ -63,7 +64,7 @@ fn a_transfer_that_ends_in_an_outage_ends_its_goodput() {
 #[test]
 fn a_transfer_that_is_stuck_is_not_over() {
     let mut t = two_paths("cmt").set("path_max_retrans", "0").start();
-    t.a.send_between(Instant::ZERO, secs(20));
+    t.a.send_between(Instant::ZERO, secs(20), MessageKind::default());
     for path in 0..2 {
         t.net.path(path).at(secs(5)).cut();
     }
@@ -81,7 +82,7 @@ fn a_transfer_that_is_stuck_is_not_over() {
 #[test]
 fn an_outage_is_of_its_path_alone() {
     let mut t = two_paths("cmt").set("path_max_retrans", "0").start();
-    t.a.send_between(Instant::ZERO, secs(30));
+    t.a.send_between(Instant::ZERO, secs(30), MessageKind::default());
     // Path 0 is found inactive for losses of its own; the first outage is of path 1.
     t.net.path(0).at(secs(5)).set_loss(1.0);
     t.net.path(1).at(secs(4)).cut();
@@ -94,7 +95,7 @@ fn an_outage_is_of_its_path_alone() {
 
     // A path that is given up before it fails tells nothing of how failures are found.
     let mut t = two_paths("cmt").set("path_max_retrans", "0").start();
-    t.a.send_between(Instant::ZERO, secs(30));
+    t.a.send_between(Instant::ZERO, secs(30), MessageKind::default());
     t.net.path(1).at(secs(2)).set_loss(1.0);
     t.net.path(1).at(secs(5)).cut();
     t.run_until(secs(30));

@@ -16,6 +16,7 @@ use crate::cross::Pattern;
 use crate::ids::End;
 use crate::link::pauses::Pauses;
 use crate::spec::{LinkChange, LinkSpec, Loss, QueueLimit, Rate};
+use crate::traffic::MessageKind;
 
 impl Scenario {
     /// The scenario in words: what is swept, how many runs that makes, and of one of its points the
@@ -243,10 +244,7 @@ fn explain_transfers(transfers: &[Transfer]) -> String {
             Some(bytes) => print_size(bytes),
             None => "data without end".to_owned(),
         };
-        if let Some(pace) = transfer.pace {
-            let every = print_duration(pace.every);
-            let _ = write!(text, " in messages of {} bytes every {every}", pace.message);
-        }
+        explain_messages(&mut text, transfer);
         if let Some(until) = transfer.until {
             let _ = write!(text, " until {}", print_duration(until));
         }
@@ -256,6 +254,28 @@ fn explain_transfers(transfers: &[Transfer]) -> String {
         if transfer.is_reverse { text + " back" } else { text }
     };
     transfers.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn explain_messages(text: &mut String, transfer: &Transfer) {
+    let MessageKind { stream, unordered, length, limits } = transfer.kind;
+    if length.is_some() || unordered {
+        let _ = write!(text, " in {}messages", if unordered { "unordered " } else { "" });
+    }
+    if let Some(length) = length {
+        let _ = write!(text, " of {length} bytes");
+    }
+    if let Some(every) = transfer.every {
+        let _ = write!(text, " every {}", print_duration(every));
+    }
+    if stream != 0 {
+        let _ = write!(text, " on stream {stream}");
+    }
+    if let Some(lifetime) = limits.lifetime {
+        let _ = write!(text, ", given up after {}", print_duration(lifetime));
+    }
+    if let Some(times) = limits.max_retransmissions {
+        let _ = write!(text, ", retransmitted at most {times} times");
+    }
 }
 
 /// A link in words: first there, then back where that differs.

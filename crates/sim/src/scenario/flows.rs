@@ -9,7 +9,7 @@ use super::keys::TRANSFER;
 use super::model::{CompiledScenario, Flow, PathModel, Transfer};
 use super::read::{Named, Reader};
 use super::transport::Transport;
-use crate::traffic::Pace;
+use crate::traffic::{LONGEST_MESSAGE, Limits, MessageKind};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -107,7 +107,8 @@ pub(super) fn transfer(table: &Reader<'_>, limit: Duration) -> Result<Transfer> 
         start,
         until,
         is_reverse: table.get("direction").map_or(Ok(false), |named| named.word(&directions))?,
-        pace: pace(table, bytes)?,
+        kind: kind(table)?,
+        every: every(table, bytes)?,
         latency: table.get("latency").map_or(Ok(false), |named| named.word(&SWITCH))?,
     })
 }
@@ -115,8 +116,36 @@ pub(super) fn transfer(table: &Reader<'_>, limit: Duration) -> Result<Transfer> 
 /// Bytes of a message that an application hands over at a pace.
 const PACED_MESSAGE: usize = 1000;
 
-/// Reads the pace of the application that sends `bytes`, if it has one.
-fn pace(table: &Reader<'_>, bytes: Option<u64>) -> Result<Option<Pace>> {
+/// Streams that a transfer may name: each has a state of its own at both ends.
+const STREAMS: u64 = 1000;
+
+/// Reads what messages are like.
+fn kind(table: &Reader<'_>) -> Result<MessageKind> {
+    let whole =
+        |key: &'static str, allowed| table.get(key).map(|named| named.whole(allowed)).transpose();
+    let length = message_length(table)?;
+    Ok(MessageKind {
+        stream: whole("stream", 0..=STREAMS - 1)?.unwrap_or(0) as u16,
+        unordered: table.get("unordered").map_or(Ok(false), |named| named.word(&SWITCH))?,
+        length: length.or(table.get("rate").map(|_| PACED_MESSAGE)),
+        limits: Limits {
+            lifetime: table.get("lifetime").map(|named| named.duration()).transpose()?,
+            max_retransmissions: whole("max_retransmissions", 0..=65_535)?.map(|n| n as u16),
+        },
+    })
+}
+
+fn message_length(table: &Reader<'_>) -> Result<Option<usize>> {
+    let Some(named) = table.get("message") else { return Ok(None) };
+    match named.size()? {
+        bytes @ 1.. if bytes <= LONGEST_MESSAGE as u64 => Ok(Some(bytes as usize)),
+        _ => Err(named.error("no such message can be sent", "write 1 byte to 1 MiB")),
+    }
+}
+
+/// Reads the pace of the application that sends `bytes`, if it has one: the time from one message
+/// to the next.
+fn every(table: &Reader<'_>, bytes: Option<u64>) -> Result<Option<Duration>> {
     let Some(named) = table.get("rate") else { return Ok(None) };
     if bytes.is_none() {
         return Err(named.error("a transfer without end has no pace", "write a size"));
@@ -124,6 +153,6 @@ fn pace(table: &Reader<'_>, bytes: Option<u64>) -> Result<Option<Pace>> {
     let bits = named.rate()?.bits_per_second().filter(|bits| *bits <= 1_000_000_000_000);
     let remedy = "write up to 1 Tbit/s, or leave it out to send everything at once";
     let bits = bits.ok_or_else(|| named.error("too fast for an application", remedy))?;
-    let nanos = PACED_MESSAGE as u64 * 8 * 1_000_000_000 / bits;
-    Ok(Some(Pace { message: PACED_MESSAGE, every: Duration::from_nanos(nanos) }))
+    let length = message_length(table)?.unwrap_or(PACED_MESSAGE) as u64;
+    Ok(Some(Duration::from_nanos(length * 8 * 1_000_000_000 / bits)))
 }

@@ -19,6 +19,7 @@ use super::routes::Map;
 use super::topology::{Flaw, Format};
 use super::{cross, topology, transport};
 use crate::spec::{QueueLimit, Rate};
+use crate::traffic::MessageKind;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -389,7 +390,8 @@ fn add_traffic(
                         start,
                         until,
                         is_reverse: false,
-                        pace: None,
+                        kind: MessageKind::default(),
+                        every: None,
                         latency: false,
                     }],
                     copies: 1,

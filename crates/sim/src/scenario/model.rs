@@ -11,7 +11,7 @@ use super::nats::NatModels;
 use crate::cross::CrossTraffic;
 use crate::ids::End;
 use crate::spec::{LinkChange, LinkSpec, QueueLimit, Rate};
-use crate::traffic::Pace;
+use crate::traffic::MessageKind;
 
 /// One point of a scenario, checked and ready to run with any seed.
 #[derive(Clone, Debug)]
@@ -111,13 +111,19 @@ pub(super) struct Transfer {
     pub(super) until: Option<Duration>,
     /// From the waiting host to the associating one.
     pub(super) is_reverse: bool,
-    /// How the application paces itself, if it does.
-    pub(super) pace: Option<Pace>,
+    pub(super) kind: MessageKind,
+    /// The time from one message to the next, if the application paces itself.
+    pub(super) every: Option<Duration>,
     /// True if the latencies of its messages are measured.
     pub(super) latency: bool,
 }
 
 impl Transfer {
+    /// All at once, in messages that nothing is said of.
+    pub(super) fn is_file(&self) -> bool {
+        self.every.is_none() && self.kind == MessageKind::default()
+    }
+
     /// Sends to the end of the run.
     pub(super) fn is_endless(&self) -> bool {
         self.bytes.is_none() && self.until.is_none()

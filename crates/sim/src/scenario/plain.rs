@@ -45,7 +45,7 @@ impl CompiledScenario {
             return Err("it has ranks of paths".to_owned());
         }
         let bytes = match flow.transfers.as_slice() {
-            [only] if only.start.is_zero() && !only.is_reverse && only.pace.is_none() => only.bytes,
+            [only] if only.start.is_zero() && !only.is_reverse && only.is_file() => only.bytes,
             _ => None,
         };
         let bytes = bytes.ok_or("its transfer is not one file, sent forward from the start")?;

@@ -275,13 +275,15 @@ impl<'s> Run<'s> {
             let at = Instant::ZERO + transfer.start + delay;
             let host = self.world.host_mut(if transfer.is_reverse { ends.to } else { ends.from });
             match transfer.bytes {
-                Some(bytes) => match transfer.pace {
-                    Some(pace) => host.send_paced_at(at, bytes, pace),
-                    None => host.send_file_at(at, bytes),
-                },
+                Some(bytes) => host.send_messages_at(at, bytes, transfer.kind, transfer.every),
                 None => {
-                    host.send_between(at, transfer.until.map_or(self.limit, |t| Instant::ZERO + t))
+                    let until = transfer.until.map_or(self.limit, |t| Instant::ZERO + t);
+                    host.send_between(at, until, transfer.kind);
                 }
+            }
+            if transfer.kind.limits.has_any() {
+                let taker = if transfer.is_reverse { ends.from } else { ends.to };
+                self.world.host_mut(taker).expect_gaps();
             }
         }
         let running = Running {

@@ -375,6 +375,45 @@ fn an_application_keeps_its_pace() {
     assert_eq!(of("2500 B").bytes, 2500, "two messages and a half");
 }
 
+/// Messages of 200 bytes at half of what the path carries, which loses a tenth.
+#[test]
+fn messages_with_a_lifetime_come_in_time_or_are_given_up() {
+    let of = |keys: &str| {
+        let message = "size = \"1 MB\", rate = \"4 Mbit/s\", message = \"200 B\", stream = 3";
+        let path = "rate = \"8 Mbit/s\", delay = \"10 ms\", loss = \"10 %\"";
+        let text = format!("transfer = {{ {message}, {keys} }}\npath = [{{ {path} }}]");
+        run(&text, 1).transfer
+    };
+    let all = of("latency = true");
+    assert!(all.completed && all.messages.is_none() && all.bytes == 1_000_000);
+    let json = serde_json::to_string(&all).unwrap();
+    assert!(!json.contains("\"messages\"") && !json.contains("ecn"), "{json}");
+    let limited = of("lifetime = \"60 ms\", unordered = true");
+    let messages = limited.messages.clone().expect("they may be given up");
+    assert_eq!(messages.sent, 5000);
+    assert!(limited.completed && messages.delivered < messages.sent, "{limited:#?}");
+    assert!(messages.in_time * 100 >= messages.delivered * 99, "{messages:?}");
+    let given_up = (messages.dropped + messages.abandoned) as usize;
+    assert!(given_up >= messages.sent - messages.delivered, "{messages:?}");
+    let once = of("max_retransmissions = 0").messages.expect("they may be given up");
+    assert!((0.85..0.95).contains(&(once.delivered as f64 / 5000.0)), "{once:?}");
+    assert_eq!(once.in_time, once.delivered, "none has a lifetime");
+}
+
+#[test]
+fn marks_are_results_where_there_are_any() {
+    let of = |keys: &str| {
+        let path = "rate = \"8 Mbit/s\", delay = \"10 ms\", red = { marks = true }";
+        let text = format!("transfer = {{ size = \"5 MB\" }}\npath = [{{ {path} }}]\n{keys}");
+        run(&text, 1)
+    };
+    let marked = of("transport = { ecn = true }").transfer;
+    assert!(marked.ecn_marks_received > 0, "{marked:#?}");
+    let json = serde_json::to_string(&marked).unwrap();
+    assert!(json.contains("\"ecn_cuts\":") && json.contains("\"ecn_marks_received\":"), "{json}");
+    assert!(!serde_json::to_string(&of("").transfer).unwrap().contains("ecn"));
+}
+
 #[test]
 fn later_settings_replace_what_the_sweep_sets_where_they_are_wanted() {
     let text =

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::MessageKind;
 use crate::pair::{Pair, millis, secs};
 use crate::spec::{LinkSpec, PathSpec, QueueLimit};
 
@@ -30,7 +31,7 @@ fn flows_that_share_a_link_share_its_rate_and_its_drops_are_told_apart() {
         .map(|name| world.add_flow(flow(name, "sctp", vec![links.clone()], Instant::ZERO)))
         .collect();
     for flow in &flows {
-        world.host_mut(flow.from).send_between(Instant::ZERO, secs(30));
+        world.host_mut(flow.from).send_between(Instant::ZERO, secs(30), MessageKind::default());
     }
     world.run_until(secs(30));
     let results: Vec<_> = flows.iter().map(|flow| world.result(flow.from, flow.to)).collect();

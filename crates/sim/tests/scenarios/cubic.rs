@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use manypath_sim::{Pace, Pair, PairBuilder, PathSpec, QueueLimit, millis, secs};
+use manypath_sim::{MessageKind, Pair, PairBuilder, PathSpec, QueueLimit, millis, secs};
 
 /// Paths of these rates (Mbit/s) and delays each way (ms), with queues of this size.
 fn over(control: &str, paths: &[(f64, f64)], queue: QueueLimit) -> PairBuilder {
@@ -100,8 +100,8 @@ fn slow_start_drops_a_third_of_what_it_does_without_hystart() {
 fn a_window_that_the_application_does_not_use_does_not_grow() {
     let mut t = long_path("cubic", 2 * LONG_PIPE).connect();
     // 625 kB in flight, a message each millisecond.
-    let pace = Pace { message: 6250, every: Duration::from_millis(1) };
-    t.a.send_paced_at(millis(500), 6250 * 30_000, pace);
+    let kind = MessageKind { length: Some(6250), ..MessageKind::default() };
+    t.a.send_messages_at(millis(500), 6250 * 30_000, kind, Some(Duration::from_millis(1)));
     t.run_until(secs(5));
     let window = |t: &Pair| t.a.paths()[0].cwnd;
     let begun = window(&t);

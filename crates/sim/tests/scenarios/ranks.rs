@@ -6,7 +6,7 @@ use manypath_proto::PathState::{Active, PotentiallyFailed};
 use manypath_proto::{Event, Instant, PathId, PathRank, RestoreReason, SuppressReason};
 use manypath_sim::chunk_type::{COOKIE_ECHO, DATA, HEARTBEAT_ACK, INIT, SACK};
 use manypath_sim::scenario::{RunOptions, Scenario};
-use manypath_sim::{Pace, Pair, PairBuilder, millis, path_state, secs};
+use manypath_sim::{MessageKind, Pair, PairBuilder, millis, path_state, secs};
 
 use crate::MIB;
 
@@ -35,10 +35,15 @@ fn share_of_dear(t: &Pair) -> f64 {
     dear / (cheap + dear)
 }
 
+/// Messages of 1250 bytes, one `every` so often.
+fn send_every(t: &mut Pair, every: Duration, bytes: u64) {
+    let kind = MessageKind { length: Some(1250), ..MessageKind::default() };
+    t.a.send_messages_at(t.net.now(), bytes, kind, Some(every));
+}
+
 /// 5 Mbit/s in messages of 1250 bytes for that many seconds.
 fn send_messages(t: &mut Pair, seconds: u64) {
-    let pace = Pace { message: 1250, every: Duration::from_millis(2) };
-    t.a.send_paced_at(t.net.now(), seconds * 625_000, pace);
+    send_every(t, Duration::from_millis(2), seconds * 625_000);
 }
 
 #[test]
@@ -92,8 +97,7 @@ fn a_short_file_costs_nothing() {
 fn somewhat_more_than_the_cheap_path_carries_overflows_and_no_more() {
     // 25 Mbit/s over 20.
     let mut t = pair(COST).connect();
-    let pace = Pace { message: 1250, every: Duration::from_micros(400) };
-    t.a.send_paced_at(t.net.now(), 20 * 3_125_000, pace);
+    send_every(&mut t, Duration::from_micros(400), 20 * 3_125_000);
     let begin = t.net.now();
     t.run_to_end(secs(60));
     let share = share_of_dear(&t);
@@ -212,8 +216,7 @@ fn costs_are_used_one_after_the_other() {
     let t = Pair::paths("cmt-pf", paths).profile("fast").rate_mbps(10.0).delay_ms(20.0);
     let mut t = t.rank_a(1, PathRank::Cost(9)).rank_a(2, PathRank::Cost(1)).connect();
     // 15 Mbit/s over 10 and 10.
-    let pace = Pace { message: 1250, every: Duration::from_nanos(666_667) };
-    t.a.send_paced_at(t.net.now(), 20 * 1_875_000, pace);
+    send_every(&mut t, Duration::from_nanos(666_667), 20 * 1_875_000);
     t.run_to_end(secs(60));
     let sent: Vec<u64> = (0..3).map(|path| sent_on(&t, path)).collect();
     assert!(sent[2] > 5_000_000, "{sent:?}");
