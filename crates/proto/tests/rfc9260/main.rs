@@ -4,6 +4,7 @@
 
 mod acknowledge;
 mod admission;
+mod attacks;
 mod authentication;
 mod candidates;
 mod collision;

@@ -4,8 +4,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Pages of extensions, with the test for each rule.
-const EXTENSIONS: [&str; 7] =
-    ["rfc8260.md", "rfc3758.md", "rfc6525.md", "rfc4895.md", "rfc7053.md", "rfc9653.md", "ecn.md"];
+const EXTENSIONS: [&str; 8] = [
+    "rfc8260.md",
+    "rfc3758.md",
+    "rfc6525.md",
+    "rfc4895.md",
+    "rfc7053.md",
+    "rfc9653.md",
+    "ecn.md",
+    "attacks.md",
+];
 
 /// The names of all functions in the Rust files below a folder.
 fn functions(folder: &Path, names: &mut BTreeSet<String>) {
