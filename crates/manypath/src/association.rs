@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath_net::{Uplinks, unmapped};
 use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Config, Instant, Message, PathId, PathRank, PathStats, Peer,
-    PeerIdentity, ReconfigureError, SendOptions, StreamId,
+    AssocClosed, AssocId, AssocStats, Config, ConfigError, Instant, Message, PathId, PathRank,
+    PathStats, Peer, PeerIdentity, ReconfigureError, SendOptions, StreamId,
 };
 use tokio::task::coop;
 
@@ -398,6 +398,58 @@ impl Association {
         self.shared().with(|inner, _| {
             let assoc = inner.assocs.engine.assoc(self.id())?;
             Some((assoc.outbound_streams(), assoc.inbound_streams()))
+        })
+    }
+
+    /// Changes parameters by name, from now on, and for all paths: those that
+    /// [`CHANGEABLE`](crate::CHANGEABLE) lists, such as `("hb_interval", "5 s")`. They are of this
+    /// association; [`config`](Self::config) has the new values.
+    ///
+    /// # Errors
+    /// Names the first that cannot change, or whose value is not allowed, by itself or beside the
+    /// others. Nothing has changed then.
+    pub fn set_parameters(&self, values: &[(&str, &str)]) -> Result<(), ConfigError> {
+        self.change(|assoc, now| assoc.set_parameters(now, values))
+    }
+
+    /// Changes parameters of one path by name, from now on: those that
+    /// [`CHANGEABLE_OF_PATHS`](crate::CHANGEABLE_OF_PATHS) lists. Without effect if there is no
+    /// such path.
+    ///
+    /// # Errors
+    /// As [`set_parameters`](Self::set_parameters).
+    pub fn set_path_parameters(
+        &self,
+        path: PathId,
+        values: &[(&str, &str)],
+    ) -> Result<(), ConfigError> {
+        self.change(|assoc, now| assoc.set_path_parameters(now, path, values))
+    }
+
+    /// The value on a path of a parameter that [`CHANGEABLE_OF_PATHS`](crate::CHANGEABLE_OF_PATHS)
+    /// lists, as text. `None` if there is no such path or parameter.
+    pub fn path_parameter(&self, path: PathId, name: &str) -> Option<String> {
+        self.shared()
+            .with(|inner, _| inner.assocs.engine.assoc(self.id())?.path_parameter(path, name))
+    }
+
+    fn change(
+        &self,
+        change: impl FnOnce(&mut manypath_proto::Association, Instant) -> Result<(), ConfigError>,
+    ) -> Result<(), ConfigError> {
+        self.shared().with(|inner, now| {
+            let assoc = inner.assocs.engine.assoc_mut(self.id());
+            let result = assoc.map_or(Ok(()), |assoc| change(assoc, now));
+            inner.assocs.kick();
+            result
+        })
+    }
+
+    /// The state of the association by its name in RFC 9260 §4, such as `ESTABLISHED`.
+    pub fn state(&self) -> &'static str {
+        self.shared().with(|inner, _| {
+            let assoc = inner.assocs.engine.assoc(self.id());
+            assoc.map_or("CLOSED", |assoc| assoc.state_name())
         })
     }
 

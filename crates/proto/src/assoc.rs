@@ -6,6 +6,7 @@
 
 mod authentication;
 mod buffers;
+mod changes;
 mod ecn;
 mod events;
 mod open;
@@ -30,6 +31,7 @@ use manypath_wire::{StreamId, Tsn};
 
 pub(crate) use authentication::draw;
 pub(crate) use buffers::Reserve;
+pub use changes::{CHANGEABLE, CHANGEABLE_OF_PATHS};
 pub(crate) use open::agreed::Extensions;
 pub(crate) use open::cookie;
 pub(crate) use open::ends::{Identity, PeerEnd, TagAndPort};
@@ -361,6 +363,7 @@ impl Association {
     pub fn stats(&self) -> AssocStats {
         AssocStats {
             duplicates_received: self.stats.duplicates_received,
+            chunks_outstanding: self.out.len(),
             peer_window: self.peer_window.a_rwnd(),
             receive_buffer_blocked_since: self.peer_window.blocked_since(),
             chunks_reneged: self.rx.receiver.as_ref().map_or(0, |r| r.inbound.chunks_reneged()),

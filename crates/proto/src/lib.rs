@@ -78,7 +78,10 @@ mod time;
 mod tx;
 mod view;
 
-pub use assoc::{AssocStats, Association, Candidate, Directness, ReconfigureError};
+pub use assoc::{
+    AssocStats, Association, CHANGEABLE, CHANGEABLE_OF_PATHS, Candidate, Directness,
+    ReconfigureError,
+};
 pub use auth::{AuthKeyError, AuthKeys};
 pub use config::{Config, ConfigError};
 pub use crowd::{Crowd, CrowdLimits};

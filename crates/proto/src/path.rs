@@ -83,8 +83,8 @@ impl Path {
             remote,
             origin: of.origin,
             created: now,
-            liveness: Liveness::new(now),
-            probing: Probing::default(),
+            liveness: Liveness::new(config, now),
+            probing: Probing::new(config),
             role: Role::new(),
             flow: Flow::new(config, &size, remote.is_ipv6(), of.peer_rwnd, now),
             size,
@@ -163,6 +163,7 @@ impl Path {
             rto: self.rto.rto(),
             loss_rate: self.loss_rate(),
             error_count: self.liveness.error_count,
+            path_max_retrans: self.liveness.max_retrans,
             last_active: self.liveness.last_active,
             last_data_received: self.flow.last_data_received,
         }

@@ -203,6 +203,7 @@ pub(crate) mod tests {
             rto: Duration::from_secs(1),
             loss_rate: 0.0,
             error_count: 0,
+            path_max_retrans: 5,
             last_active: Instant::ZERO,
             last_data_received: None,
         }

@@ -88,10 +88,9 @@ impl State {
     }
 }
 
-#[cfg(feature = "testing")]
 impl super::Association {
-    /// The name of the state in RFC 9260 §4.
-    pub(crate) fn state_name(&self) -> &'static str {
+    /// The name of the state in RFC 9260 §4, such as `ESTABLISHED`.
+    pub fn state_name(&self) -> &'static str {
         match self.state {
             State::CookieWait(_) => "COOKIE-WAIT",
             State::CookieEchoed { .. } => "COOKIE-ECHOED",

@@ -12,6 +12,8 @@ pub struct AssocStats {
     pub messages_sent: u64,
     /// User bytes taken from the application.
     pub bytes_queued: u64,
+    /// DATA chunks sent that are not acknowledged cumulatively yet.
+    pub chunks_outstanding: usize,
     /// User bytes acknowledged for good: cumulatively, or by a non-renegable block.
     pub bytes_acked: u64,
     /// Whole messages delivered to the application.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::config::Config;
 use crate::time::Instant;
 use crate::view::PathState;
 
@@ -58,6 +59,8 @@ pub(crate) struct Liveness {
     pub(crate) address: Address,
     /// Timeouts of data and heartbeats in a row (RFC 9260 §8.2).
     pub(crate) error_count: u32,
+    /// More timeouts in a row than these make the path inactive.
+    pub(crate) max_retrans: u32,
     /// When T3-rtx was last counted as a timeout, and when a lost heartbeat last was.
     pub(crate) timed_out: TimedOut,
     /// The latest transmission when a timeout last put the path in doubt. Acks of earlier
@@ -77,11 +80,12 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     /// A path that was created `now` and is not verified.
-    pub(super) fn new(now: Instant) -> Liveness {
+    pub(super) fn new(config: &Config, now: Instant) -> Liveness {
         Liveness {
             state: PathState::Unconfirmed,
             address: Address::Ours,
             error_count: 0,
+            max_retrans: config.path_max_retrans,
             timed_out: TimedOut::default(),
             doubted_order: None,
             last_heard: None,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Path;
+use crate::config::Config;
 use crate::time::Instant;
 
 /// A peer that was not heard for this long is silent, and the path may be dead.
@@ -26,6 +27,10 @@ struct Overdue {
 /// The heartbeats of a path: those sent, and the one that is due.
 #[derive(Debug, Default)]
 pub(crate) struct Probing {
+    /// The time without data between heartbeats of an active path, beside its RTO.
+    pub(crate) hb_interval: Duration,
+    /// An active path without data is probed.
+    pub(crate) has_heartbeats: bool,
     /// The latest heartbeat, until its time for an answer is over. A late answer counts too: the
     /// RTT may have grown beyond the time between probes.
     pub(crate) probe: Option<Probe>,
@@ -63,6 +68,15 @@ impl Path {
 }
 
 impl Probing {
+    /// A path that was not probed yet.
+    pub(super) fn new(config: &Config) -> Probing {
+        Probing {
+            hb_interval: config.hb_interval,
+            has_heartbeats: config.heartbeats,
+            ..Probing::default()
+        }
+    }
+
     /// Notes an authentic packet of the peer on this path.
     #[inline]
     pub(crate) fn note_heard(&mut self, now: Instant) {

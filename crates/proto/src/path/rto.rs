@@ -31,6 +31,17 @@ const STANDARD_RTO_MIN: Duration = Duration::from_secs(1);
 /// Clock granularity G of RFC 6298, the lower bound of RTTVAR.
 const GRANULARITY: Duration = Duration::from_millis(1);
 
+/// The least variation that the timeout allows for. The SACK for a lone packet is delayed.
+/// Heartbeats are answered at once, so they do not teach the estimator that delay. We assume that
+/// the peer's delay equals ours, with a margin.
+fn min_variation(config: &Config) -> Duration {
+    if config.rto_min < STANDARD_RTO_MIN {
+        (2 * config.sack_delay).max(GRANULARITY)
+    } else {
+        GRANULARITY
+    }
+}
+
 impl Rto {
     /// An estimator without a measurement: the timeout is `rto_initial`.
     pub(crate) fn new(config: &Config) -> Rto {
@@ -47,15 +58,27 @@ impl Rto {
             max: config.rto_max,
             alpha: config.rto_alpha,
             beta: config.rto_beta,
-            // The SACK for a lone packet is delayed. Heartbeats are answered at once, so they do
-            // not teach the estimator that delay. We assume that the peer's delay equals ours, with
-            // a margin.
-            min_variation: if config.rto_min < STANDARD_RTO_MIN {
-                (2 * config.sack_delay).max(GRANULARITY)
-            } else {
-                GRANULARITY
-            },
+            min_variation: min_variation(config),
         }
+    }
+
+    /// Takes over other bounds, and applies them at once. A back-off goes on, within them.
+    pub(crate) fn set_bounds(&mut self, config: &Config) {
+        let is_backed_off = self.rto > self.without_back_off();
+        self.initial = config.rto_initial;
+        self.min = config.rto_min;
+        self.max = config.rto_max;
+        self.min_variation = min_variation(config);
+        self.rto = if is_backed_off {
+            self.rto.clamp(self.without_back_off(), self.max)
+        } else {
+            self.without_back_off()
+        };
+    }
+
+    /// The bounds: RTO.Initial, RTO.Min and RTO.Max.
+    pub(crate) fn bounds(&self) -> [Duration; 3] {
+        [self.initial, self.min, self.max]
     }
 
     /// Ends the back-off of the timeout, because its cause may be over.

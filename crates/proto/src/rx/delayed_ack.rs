@@ -148,6 +148,11 @@ impl DelayedAck {
         self.config.dac = dac;
     }
 
+    /// Changes the delay. A SACK that waits already comes at its time.
+    pub(crate) fn set_sack_delay(&mut self, delay: Duration) {
+        self.config.sack_delay = delay;
+    }
+
     /// Packets for each SACK at present.
     pub(crate) fn sack_every(&self) -> u32 {
         self.config.sack_every

@@ -58,6 +58,9 @@ pub struct PathView {
     pub loss_rate: f64,
     /// Timeouts in a row.
     pub error_count: u32,
+    /// Timeouts in a row that the path may have before it is inactive: `path_max_retrans`, unless
+    /// the path has a value of its own.
+    pub path_max_retrans: u32,
     /// When the path last proved to work.
     pub last_active: Instant,
     /// When DATA of the peer last arrived on it.

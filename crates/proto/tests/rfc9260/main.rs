@@ -7,6 +7,7 @@ mod admission;
 mod attacks;
 mod authentication;
 mod candidates;
+mod changes;
 mod collision;
 mod common;
 mod congestion;

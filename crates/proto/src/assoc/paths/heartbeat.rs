@@ -142,7 +142,7 @@ impl Association {
             Some(srtt) if self.policies.in_doubt.carry_when_answered => srtt,
             _ => p.rto.rto(),
         };
-        let gap = p.probing.gap(now, self.config.hb_interval);
+        let gap = p.probing.gap(now, p.probing.hb_interval);
         let is_asked = p.probing.probe.is_some_and(|probe| now - probe.sent_at < waits)
             || p.probing.last_sent.is_some_and(|at| now - at < gap);
         if has_failed && !is_asked && !p.probing.is_due {
@@ -181,7 +181,7 @@ impl Association {
         if p.probing.interval.is_some_and(|(_, end)| end > now) {
             return;
         }
-        let end = now + self.heartbeat_gap(p.rto.rto(), jitter);
+        let end = now + self.heartbeat_gap(p, jitter);
         let is_for_all = self.recovery.rules.heartbeats.one_at_a_time;
         for p in self.paths.iter_mut().filter(|p| p.id == id || is_for_all) {
             p.probing.interval = Some((now, end));
@@ -192,11 +192,12 @@ impl Association {
     }
 
     /// HB.interval + RTO ± 50 % of the RTO (RFC 9260 §8.3). `jitter` is the factor of the RTO.
-    fn heartbeat_gap(&self, rto: Duration, jitter: f64) -> Duration {
+    fn heartbeat_gap(&self, p: &Path, jitter: f64) -> Duration {
+        let (interval, rto) = (p.probing.hb_interval, p.rto.rto());
         if self.recovery.rules.heartbeats.halved {
-            self.config.hb_interval / 2 + rto
+            interval / 2 + rto
         } else {
-            self.config.hb_interval + rto.mul_f64(jitter)
+            interval + rto.mul_f64(jitter)
         }
     }
 
@@ -220,20 +221,20 @@ impl Association {
         let Some(p) = self.paths.get(id).filter(may_probe) else { return };
         let ends = p.probing.interval.map(|(_, end)| end).filter(|end| *end > now);
         if p.liveness.state == PathState::Active
-            && self.config.heartbeats
+            && p.probing.has_heartbeats
             && let Some(end) = ends
         {
             self.timers.set(Timer::Path(id, PathTimer::Heartbeat), end);
             return;
         }
-        let mut after = self.heartbeat_gap(p.rto.rto(), jitter);
+        let mut after = self.heartbeat_gap(p, jitter);
         if p.liveness.state != PathState::Active {
             let hurries = self.is_probed_with_data(id);
             let least = if hurries { Duration::ZERO } else { p.rto.rto() };
             after = after.min(self.probe_interval(now, id).max(least));
         }
         let timer = Timer::Path(id, PathTimer::Heartbeat);
-        if p.liveness.state == PathState::Active && !self.config.heartbeats {
+        if p.liveness.state == PathState::Active && !p.probing.has_heartbeats {
             self.timers.stop(timer);
         } else {
             self.timers.set(timer, now + after);
@@ -262,7 +263,7 @@ impl Association {
         let Some(p) = self.paths.get(id) else { return };
         // While the peer answers probes of its closed window, the path is not idle: a heartbeat
         // would end the back-off of these probes.
-        let sends_new = p.flow.last_new_data.is_some_and(|at| now - at < self.config.hb_interval);
+        let sends_new = p.flow.last_new_data.is_some_and(|at| now - at < p.probing.hb_interval);
         let busy = sends_new || self.peer_window.is_probe_answered();
         let carries_data = p.role.usable && self.out.chunks_in_flight(id) > 0;
         let (busy, carries_data) =
@@ -402,12 +403,13 @@ impl Association {
         let rto = p.rto.rto();
         let waits = p.liveness.state == PathState::Inactive
             && !self.recovery.rules.heartbeats.failed_at_once;
-        let gap = p.probing.gap(now, config.hb_interval).max(self.gap_in_silence(now, id));
-        let slow = if waits { rto + config.hb_interval } else { rto.max(gap) };
+        let interval = p.probing.hb_interval;
+        let gap = p.probing.gap(now, interval).max(self.gap_in_silence(now, id));
+        let slow = if waits { rto + interval } else { rto.max(gap) };
         let doubled = |first: Duration| first.saturating_mul(1 << p.probing.lost.min(16));
         let Some(srtt) = p.rto.srtt() else {
             // A network that the host just joined may lose the first packets.
-            let is_new = p.origin.is_named() && p.liveness.error_count <= config.path_max_retrans;
+            let is_new = p.origin.is_named() && p.liveness.error_count <= p.liveness.max_retrans;
             return match config.hb_first_probe {
                 Some(first) if is_new && self.policies.in_doubt.carry_when_answered => {
                     slow.min(doubled(first))

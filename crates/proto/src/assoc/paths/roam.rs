@@ -168,10 +168,9 @@ impl Association {
             return true;
         }
         // A path that the application gave must have had time to be verified.
-        let limit = self.config.path_max_retrans;
         let is_idle = |p: &&Path| {
             let has_failed = p.liveness.state != PathState::Active
-                && (!p.origin.is_named() || p.liveness.error_count > limit);
+                && (!p.origin.is_named() || p.liveness.error_count > p.liveness.max_retrans);
             p.liveness.is_away() || (has_failed && p.id != self.primary)
         };
         let idle = self.paths.iter().filter(is_idle);
@@ -234,8 +233,8 @@ impl Association {
     /// Removes a path that a stranger's packet made, if it has lost more heartbeats than
     /// `path_max_retrans`. Returns false if the path stays.
     pub(super) fn forget_stranger(&mut self, now: Instant, id: PathId) -> bool {
-        let limit = self.config.path_max_retrans;
-        let is_over = self.paths.get(id).is_some_and(|p| p.liveness.error_count > limit);
+        let is_over = |p: &Path| p.liveness.error_count > p.liveness.max_retrans;
+        let is_over = self.paths.get(id).is_some_and(is_over);
         if !is_over || !self.is_stranger(id) || self.paths.len() < 2 {
             return false;
         }

@@ -46,7 +46,7 @@ impl Association {
         let Some(len) = self.queue.next_len(self.fragmentation_point()) else { return false };
         let unverified = |p: &Path| {
             p.liveness.state == PathState::Unconfirmed
-                && p.liveness.error_count <= self.config.path_max_retrans
+                && p.liveness.error_count <= p.liveness.max_retrans
         };
         if self.recovery.rules.verifies_first && self.paths.iter().any(unverified) {
             return false;

@@ -7,7 +7,6 @@ use crate::view::{PathState, PathView};
 /// A path works until it has had more than `path_max_retrans` timeouts in a row.
 #[derive(Debug)]
 pub struct Pmr {
-    path_max_retrans: u32,
     data_before_verification: bool,
     in_doubt: InDoubt,
 }
@@ -16,7 +15,6 @@ impl Pmr {
     /// With the thresholds of a configuration.
     pub fn new(config: &Params) -> Pmr {
         Pmr {
-            path_max_retrans: config.path_max_retrans,
             data_before_verification: config.data_before_verification,
             in_doubt: InDoubt::new(config),
         }
@@ -29,7 +27,7 @@ impl FailurePolicy for Pmr {
     }
 
     fn after_timeout(&mut self, path: &PathView) -> PathState {
-        if path.error_count > self.path_max_retrans { PathState::Inactive } else { path.state }
+        if path.error_count > path.path_max_retrans { PathState::Inactive } else { path.state }
     }
 
     fn recovery_cwnd(&self, _left: PathState) -> Option<u32> {

@@ -13,9 +13,9 @@ fn config(overrides: &[(&str, &str)]) -> Config {
     Config::build("rfc9260", "cmt-pf", &owned).expect("valid")
 }
 
-/// The states a path goes through as timeouts add up.
-fn states(policy: &mut dyn FailurePolicy, timeouts: u32) -> Vec<PathState> {
-    let mut p = view(0);
+/// The states that a path with this path_max_retrans goes through as timeouts add up.
+fn states(policy: &mut dyn FailurePolicy, path_max_retrans: u32, timeouts: u32) -> Vec<PathState> {
+    let mut p = PathView { path_max_retrans, ..view(0) };
     (1..=timeouts)
         .map(|n| {
             p.error_count = n;
@@ -28,14 +28,14 @@ fn states(policy: &mut dyn FailurePolicy, timeouts: u32) -> Vec<PathState> {
 #[test]
 fn pmr_fails_a_path_after_more_than_path_max_retrans_timeouts() {
     use PathState::{Active, Inactive};
-    let states = states(&mut Pmr::new(&config(&[("path_max_retrans", "2")])), 4);
+    let states = states(&mut Pmr::new(&config(&[])), 2, 4);
     assert_eq!(states, [Active, Active, Inactive, Inactive], "RFC 9260 §8.2");
 }
 
 #[test]
 fn one_timeout_makes_a_path_potentially_failed_and_pmr_more_make_it_inactive() {
     use PathState::{Inactive, PotentiallyFailed as Pf};
-    let states = states(&mut PotentiallyFailed::new(&config(&[("path_max_retrans", "2")])), 4);
+    let states = states(&mut PotentiallyFailed::new(&config(&[])), 2, 4);
     assert_eq!(states, [Pf, Pf, Inactive, Inactive], "CMT-PF paper, section III-A");
 }
 
@@ -49,10 +49,10 @@ fn an_unverified_path_that_carries_data_becomes_potentially_failed_too() {
 
 #[test]
 fn with_path_max_retrans_zero_pf_behaves_as_pmr() {
-    let c = config(&[("path_max_retrans", "0")]);
+    let c = config(&[]);
     assert_eq!(
-        states(&mut PotentiallyFailed::new(&c), 2),
-        states(&mut Pmr::new(&c), 2),
+        states(&mut PotentiallyFailed::new(&c), 0, 2),
+        states(&mut Pmr::new(&c), 0, 2),
         "CMT-PF paper, section IV-A"
     );
 }
