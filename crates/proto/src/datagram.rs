@@ -1,4 +1,7 @@
 //! Packets with their addresses: the input and the output of an endpoint.
+//!
+//! A transport address with UDP port 0 is of SCTP over IP itself (protocol 132), without the UDP
+//! header of RFC 6951. Both ends of a packet have such an address, or neither.
 
 use std::net::SocketAddr;
 
@@ -9,6 +12,26 @@ use bytes::BytesMut;
 pub(crate) struct AddressPair {
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
+}
+
+/// True for an address of SCTP over IP itself (protocol 132): it has no UDP port.
+#[inline]
+pub const fn is_raw_ip(address: SocketAddr) -> bool {
+    address.port() == 0
+}
+
+impl AddressPair {
+    /// True for one address over UDP and one over IP: no packet has these.
+    pub(crate) fn is_mixed(&self) -> bool {
+        is_raw_ip(self.local) != is_raw_ip(self.remote)
+    }
+
+    /// True if the two pairs differ in encapsulation only.
+    pub(crate) fn differs_in_encapsulation(&self, other: &AddressPair) -> bool {
+        self.local.ip() == other.local.ip()
+            && self.remote.ip() == other.remote.ip()
+            && is_raw_ip(self.remote) != is_raw_ip(other.remote)
+    }
 }
 
 /// A received datagram: one SCTP packet.

@@ -3,6 +3,7 @@
 mod candidates;
 mod deadlines;
 mod dirty;
+mod icmp;
 mod limits;
 mod past;
 mod ranks;
@@ -25,12 +26,13 @@ use crate::assoc::{
 use crate::auth::AuthKeys;
 use crate::config::Config;
 use crate::crowd::{Crowd, CrowdLimits};
-use crate::datagram::{AddressPair, Datagram, Transmit};
+use crate::datagram::{AddressPair, Datagram, Transmit, is_raw_ip};
 use crate::event::{AssocClosed, Event};
 use crate::rng::Rng;
 use crate::time::Instant;
 use deadlines::Deadlines;
 use dirty::Dirty;
+pub use icmp::{IcmpKind, IcmpMessage};
 use limits::AnswerLimits;
 use past::Past;
 pub use sizes::PacketTooBig;
@@ -48,8 +50,8 @@ pub struct EndpointConfig {
     pub accept: bool,
     /// Most associations; more are refused with "out of resource".
     pub max_associations: usize,
-    /// The transport (UDP) addresses it can be reached at and can send from, with concrete IP
-    /// addresses.
+    /// The transport addresses it can be reached at and can send from, with concrete IP addresses.
+    /// The port is that of UDP, or 0 for SCTP over [IP itself](crate::is_raw_ip).
     pub local_addresses: Vec<SocketAddr>,
 }
 
@@ -116,7 +118,8 @@ struct Reply {
 /// [`poll_timeout`](Self::poll_timeout), or for the next input.
 ///
 /// - Inputs: [`handle_datagram`](Self::handle_datagram), [`handle_timeout`](Self::handle_timeout),
-///   [`packet_too_big`](Self::packet_too_big), [`packet_refused`](Self::packet_refused).
+///   [`handle_icmp`](Self::handle_icmp), [`packet_too_big`](Self::packet_too_big),
+///   [`packet_refused`](Self::packet_refused).
 /// - Commands: [`connect`](Self::connect), [`assoc_mut`](Self::assoc_mut),
 ///   [`forget`](Self::forget), [`set_local_addresses`](Self::set_local_addresses),
 ///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
@@ -344,8 +347,8 @@ impl Endpoint {
         let Ok(header) = Packet::check(&datagram.payload, check) else { return };
         let from = AddressPair { local: datagram.local, remote: datagram.remote };
         let is_for_us = header.destination_port == self.config.sctp_port;
-        if is_for_us && !is_unicast(from.remote.ip()) {
-            return; // RFC 9260 §8.4, rule 1
+        if from.is_mixed() || (is_for_us && !is_unicast(from.remote.ip())) {
+            return; // RFC 9260 §8.4, rule 1; or UDP port 0, which cannot be answered
         }
         if is_for_us
             && let Some(record) = Dtls::alone_in(&datagram.payload)
@@ -359,7 +362,11 @@ impl Endpoint {
         let is_marked = datagram.has_ce;
         let packet = Packet::checked(header, datagram.payload.freeze());
         if !is_for_us {
-            return self.out_of_the_blue(now, from, &packet);
+            // Every stack of a host sees each packet over IP. Another one may have that port.
+            if !is_raw_ip(from.local) {
+                self.out_of_the_blue(now, from, &packet);
+            }
+            return;
         }
         if packet.header.verification_tag == 0 {
             return self.on_init(now, from, &packet);

@@ -362,6 +362,12 @@ pub enum AssocClosed {
     /// packets of its size may not pass.
     #[error("the peer answered the first packet, and none of the longer ones after it")]
     HandshakeUnfinished,
+    /// The peer's host says that it has no SCTP (ICMP "protocol unreachable", RFC 9260 §10).
+    #[error(
+        "the peer's host has no SCTP over IP (it says so by ICMP); start an SCTP program there, or \
+         use UDP"
+    )]
+    NoSuchProtocol,
     /// Every path failed for longer than the configuration allows (RFC 9260 §8.1).
     #[error("no usable path to the peer is left")]
     PathsFailed,

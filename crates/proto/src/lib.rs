@@ -85,8 +85,10 @@ pub use assoc::{
 pub use auth::{AuthKeyError, AuthKeys};
 pub use config::{Config, ConfigError};
 pub use crowd::{Crowd, CrowdLimits};
-pub use datagram::{Datagram, Transmit};
-pub use endpoint::{AssocId, ConnectError, ConnectTo, Endpoint, EndpointConfig, PacketTooBig};
+pub use datagram::{Datagram, Transmit, is_raw_ip};
+pub use endpoint::{
+    AssocId, ConnectError, ConnectTo, Endpoint, EndpointConfig, IcmpKind, IcmpMessage, PacketTooBig,
+};
 pub use event::{AssocClosed, AuthReport, Event, RequestOutcome, StreamRequest};
 pub use manypath_dtls::manage::{
     Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, PeerIdentity, Role, Roles,

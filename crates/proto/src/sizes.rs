@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 pub use manypath_wire::{COMMON_HEADER_LEN, DATA_HEADER_LEN, I_DATA_HEADER_LEN, TIMESTAMP_LEN};
 
 use crate::config::Config;
+use crate::datagram::is_raw_ip;
 
 /// An IPv4 header without options.
 pub const IPV4_HEADER: usize = 20;
@@ -50,10 +51,12 @@ pub fn ip_header(remote: SocketAddr) -> usize {
     if remote.is_ipv4() { IPV4_HEADER } else { IPV6_HEADER }
 }
 
-/// The headers around an SCTP packet to this address.
+/// The headers around an SCTP packet to this address. Without `in_udp` no address has a UDP header;
+/// with it, those of [raw IP](crate::is_raw_ip) have none.
 #[inline]
 pub fn outer_headers(remote: SocketAddr, in_udp: bool) -> usize {
-    ip_header(remote) + if in_udp { UDP_HEADER } else { 0 }
+    let udp = if in_udp && !is_raw_ip(remote) { UDP_HEADER } else { 0 };
+    ip_header(remote) + udp
 }
 
 /// The length with padding: chunks and packets have a multiple of four bytes (RFC 9260 §3.2).
@@ -151,6 +154,16 @@ mod tests {
         assert_eq!(user_data(DataKind::IData, room_for_chunks(1472, false)), 1440);
         assert_eq!(data_chunk(DataKind::IData, 1440), 1460);
         assert_eq!(user_data_within(20, UDP_IPV4_HEADERS), 0);
+    }
+
+    #[test]
+    fn packets_over_ip_itself_have_8_bytes_more_for_sctp() {
+        let [v4, v6]: [SocketAddr; 2] =
+            ["192.0.2.1:0", "[2001:db8::1]:0"].map(|a| a.parse().unwrap());
+        assert_eq!([outer_headers(v4, true), outer_headers(v6, true)], [IPV4_HEADER, IPV6_HEADER]);
+        let in_udp: SocketAddr = "192.0.2.1:9899".parse().unwrap();
+        assert_eq!(outer_headers(in_udp, true), UDP_IPV4_HEADERS);
+        assert_eq!(user_data_within(ETHERNET_MTU, outer_headers(v4, true)), 1452);
     }
 
     #[test]

@@ -25,8 +25,8 @@ use crate::view::{PathId, PathState, PathView};
 impl Association {
     /// Adds a path between two transport addresses; it is verified before it carries data (RFC 9260
     /// §5.4), and INIT takes it in its turn. A path whose address was [gone](Self::local_gone)
-    /// comes back. Returns `None` if it exists, or if there are `max_paths` and none of them is
-    /// dead.
+    /// comes back. Returns `None` if it exists, if one address is of UDP and the other of
+    /// [raw IP](crate::is_raw_ip), or if there are `max_paths` and none of them is dead.
     pub fn add_path(
         &mut self,
         now: Instant,
@@ -100,7 +100,7 @@ impl Association {
         origin: Origin,
     ) -> Option<PathId> {
         let full = self.paths.len() >= self.config.max_paths as usize;
-        if full || self.paths.find(&pair).is_some() {
+        if full || pair.is_mixed() || self.paths.find(&pair).is_some() {
             return None;
         }
         let id = self.paths.free_id();
@@ -179,6 +179,12 @@ impl Association {
         if self.ends.avoids(local.ip()) {
             return None;
         }
+        let is_other = |p: &&Path| p.pair().differs_in_encapsulation(&pair);
+        let other = self.paths.iter().find(is_other).map(|p| p.id);
+        if let Some(id) = other {
+            self.change_encapsulation(now, id, pair);
+            return Some(id);
+        }
         // The local address of a listed remote address was a guess, so correct it. If the
         // application gave candidates, its own pairs are no guesses.
         let is_known = self.candidates.are_given();
@@ -214,6 +220,23 @@ impl Association {
         Some(id)
     }
 
+    /// Sends on a path as its peer does from now on: in UDP, or over IP itself (RFC 6951 §5.4).
+    /// The addresses are as they were, so nothing needs to be verified.
+    fn change_encapsulation(&mut self, now: Instant, id: PathId, pair: AddressPair) {
+        let AddressPair { local, remote } = pair;
+        let link = self.link_mtu(pair);
+        let config = self.config_rc();
+        let Some(p) = self.paths.get_mut(id) else { return };
+        (p.local, p.remote) = (local, remote);
+        p.resize(&config);
+        self.paths.renew_least_usable();
+        if let Some(link) = link {
+            self.set_path_link(now, id, link);
+        }
+        self.candidates.take(local, remote);
+        self.events.push(Event::PathAdded { path: id, local, remote });
+    }
+
     /// Adds a path for each address that the peer listed, from a local address of the same family
     /// that is not in use yet, or else from the first.
     pub(super) fn add_peer_addresses(&mut self, now: Instant, addresses: &[IpAddr], port: u16) {
@@ -223,8 +246,8 @@ impl Association {
                 continue;
             }
             let is_used = |a| self.paths.iter().any(|p| p.local == a);
-            if let Some(local) = self.ends.local_for(ip, is_used) {
-                let remote = SocketAddr::new(ip, port);
+            let remote = SocketAddr::new(ip, port);
+            if let Some(local) = self.ends.local_for(remote, is_used) {
                 self.create_path(now, AddressPair { local, remote }, Origin::Listed);
             }
         }

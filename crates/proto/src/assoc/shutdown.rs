@@ -46,6 +46,23 @@ impl Association {
         self.close(AssocClosed::Aborted);
     }
 
+    /// The peer's host does not know SCTP. That ends the association as an ABORT would (RFC 9260
+    /// §10, ICMP8).
+    ///
+    /// Deviation: one whose packets must be protected is not ended by a message that is not.
+    pub(crate) fn peer_has_no_sctp(&mut self) {
+        if !self.refuses_plain() {
+            self.tell_if_readable();
+            self.control.clear();
+            self.close(AssocClosed::NoSuchProtocol);
+        }
+    }
+
+    /// True while INIT waits for its answer.
+    pub(crate) fn awaits_init_ack(&self) -> bool {
+        matches!(self.state, State::CookieWait(_))
+    }
+
     /// Sends SHUTDOWN or SHUTDOWN ACK once nothing is outstanding.
     pub(super) fn continue_shutdown(&mut self, now: Instant) {
         if !self.queue.is_empty() || !self.out.is_empty() || !self.is_released() {

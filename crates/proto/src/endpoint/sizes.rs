@@ -64,16 +64,8 @@ impl Endpoint {
     /// if it quotes the ports and the verification tag of an association over these addresses (RFC
     /// 8899 §4.6.1). Alone it never makes a path's packets smaller than 1280 bytes.
     pub fn packet_too_big(&mut self, now: Instant, message: PacketTooBig<'_>) {
-        let Some(header) = message.quoted.first_chunk::<8>() else { return };
-        let [s0, s1, d0, d1, tag @ ..] = *header;
-        let (source, destination) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
-        let Some(index) = self.assocs.by_peer(message.remote, destination) else { return };
+        let Some(index) = self.quoted_association(message.remote, message.quoted) else { return };
         let Some(assoc) = self.assocs.get_mut(index) else { return };
-        let identity = assoc.identity();
-        let tag = u32::from_be_bytes(tag);
-        if source != identity.local_port || tag == 0 || tag != identity.peer_tag {
-            return;
-        }
         let pair = AddressPair { local: message.local, remote: message.remote };
         assoc.packet_too_big(now, pair, message.mtu);
         self.dirty.add(index);

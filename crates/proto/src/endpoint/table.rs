@@ -8,6 +8,7 @@ use std::ops::Range;
 use manypath_wire::{Chunk, CommonHeader, Packet};
 
 use crate::assoc::Association;
+use crate::datagram::is_raw_ip;
 
 /// Identifies an association of an endpoint; never used again for another one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,6 +159,21 @@ impl AssocTable {
         self.by_peer.get(&(remote, port)).copied()
     }
 
+    /// The association with the peer at this IP address and SCTP port in the other encapsulation:
+    /// in UDP, or over IP itself. Encapsulation is no part of an SCTP address (RFC 6951 §5.4).
+    /// Several hosts behind a NAT may have one address and differ in the UDP port; then nobody is
+    /// found.
+    fn by_peer_otherwise(&self, remote: SocketAddr, port: u16) -> Option<u32> {
+        let ip = remote.ip();
+        if !is_raw_ip(remote) {
+            return self.by_peer(SocketAddr::new(ip, 0), port);
+        }
+        let over_udp = (SocketAddr::new(ip, 1), 0)..=(SocketAddr::new(ip, u16::MAX), u16::MAX);
+        let mut found = self.by_peer.range(over_udp);
+        let (&(_, known), &index) = found.next()?;
+        (known == port && found.next().is_none()).then_some(index)
+    }
+
     /// Unregisters an association: packets for it are out of the blue from now on.
     pub(super) fn unregister(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
@@ -218,7 +234,10 @@ impl AssocTable {
             let owned = has_port && !is_older(index);
             return if owned { Owner::Association(index) } else { Owner::Nobody };
         }
-        let Some(index) = self.by_peer(remote, header.source_port) else {
+        let Some(index) = self
+            .by_peer(remote, header.source_port)
+            .or_else(|| self.by_peer_otherwise(remote, header.source_port))
+        else {
             return Owner::Nobody;
         };
         // §8.5.1, B and C: ABORT and SHUTDOWN COMPLETE may reflect the tag that we sent.

@@ -29,6 +29,7 @@ mod paths;
 mod policies;
 mod random;
 mod rare_sacks;
+mod raw_ip;
 mod reconfiguration;
 mod retransmit;
 mod roaming;

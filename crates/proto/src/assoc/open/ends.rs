@@ -7,6 +7,7 @@ use manypath_wire::{CommonHeader, Tsn};
 
 use super::cookie::Cookie;
 use super::existing::CookieAction;
+use crate::datagram::is_raw_ip;
 use crate::rng::Rng;
 
 /// Tags, ports and the first TSN, as both ends agreed on them, or will.
@@ -92,15 +93,16 @@ impl Ends {
         self.avoided.contains(&local)
     }
 
-    /// The local address for a path to `ip`: an unused one of the same family, or else the first of
-    /// that family.
+    /// The local address for a path to `remote`: an unused one of the same family and
+    /// encapsulation, or else the first such.
     pub(crate) fn local_for(
         &self,
-        ip: IpAddr,
+        remote: SocketAddr,
         is_used: impl Fn(SocketAddr) -> bool,
     ) -> Option<SocketAddr> {
-        let same_family = |a: &SocketAddr| a.is_ipv4() == ip.is_ipv4();
-        let candidates = || self.local_addresses.iter().copied().filter(same_family);
+        let fits =
+            |a: &SocketAddr| a.is_ipv4() == remote.is_ipv4() && is_raw_ip(*a) == is_raw_ip(remote);
+        let candidates = || self.local_addresses.iter().copied().filter(fits);
         candidates().find(|a| !is_used(*a)).or_else(|| candidates().next())
     }
 

@@ -163,8 +163,11 @@ pub(crate) fn parameters(
     if config.ecn {
         params.push(Parameter::EcnCapable);
     }
-    if config.advertise_addresses && local.len() > 1 {
-        params.extend(local.iter().map(|a| Parameter::from(a.ip())));
+    if config.advertise_addresses {
+        let ips = distinct_ips(local);
+        if ips.len() > 1 {
+            params.extend(ips.into_iter().map(Parameter::from));
+        }
     }
     let announced = Extensions {
         timestamp: config.timestamp,
@@ -187,6 +190,17 @@ pub(crate) fn parameters(
         params.push(Parameter::ForwardTsnSupported);
     }
     params
+}
+
+/// The IP addresses of a list in which one may stand twice: over UDP and over IP itself.
+fn distinct_ips(list: &[SocketAddr]) -> Vec<IpAddr> {
+    let mut ips = Vec::with_capacity(list.len());
+    for ip in list.iter().map(SocketAddr::ip) {
+        if !ips.contains(&ip) {
+            ips.push(ip);
+        }
+    }
+    ips
 }
 
 /// True if an association may send fewer SACKs than RFC 9260 §6.2 demands, to a peer that accepts

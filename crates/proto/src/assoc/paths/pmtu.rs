@@ -236,14 +236,19 @@ impl Association {
     /// Takes note of the MTUs of the interfaces of local addresses.
     pub(crate) fn set_link_mtus(&mut self, now: Instant, link_mtus: Arc<LinkMtus>) {
         self.size_search.link_mtus = link_mtus;
-        let config = self.config_rc();
         for id in self.paths.ids() {
             let Some(pair) = self.paths.get(id).map(|p| p.pair()) else { continue };
             let Some(mtu) = self.link_mtu(pair) else { continue };
-            let Some(p) = self.paths.get_mut(id) else { continue };
-            p.size.pmtu.set_link(&config, mtu);
-            self.follow_size(now, id, MtuReason::Interface);
+            self.set_path_link(now, id, mtu);
         }
+    }
+
+    /// Takes note of the longest IP packet, in bytes, that a path can have.
+    pub(super) fn set_path_link(&mut self, now: Instant, id: PathId, mtu: usize) {
+        let config = self.config_rc();
+        let Some(p) = self.paths.get_mut(id) else { return };
+        p.size.pmtu.set_link(&config, mtu);
+        self.follow_size(now, id, MtuReason::Interface);
     }
 
     /// Handles a packet that the system refused for its length; `len` is that of the SCTP packet,
