@@ -9,6 +9,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::address::is_link_local_v6;
 use crate::interfaces;
+use crate::raw;
 
 /// Wanted size of each socket's receive buffer in bytes: a full window of a fast path between two
 /// turns of the driver. The system may grant less.
@@ -112,6 +113,22 @@ pub enum BindError {
         "not permitted to bind UDP {0}; use a port of 1024 or above, or run with more privilege"
     )]
     NotPermitted(SocketAddr),
+    /// Raw sockets, for SCTP over IP itself, need a privilege.
+    #[error(
+        "not permitted to open raw sockets, which SCTP over IP needs; give the program CAP_NET_RAW \
+         (`sudo setcap cap_net_raw+ep FILE`), or run it with sudo"
+    )]
+    RawNotPermitted,
+    /// This system has no raw sockets as Linux has.
+    #[error("SCTP over IP works on Linux only; leave it to UDP here")]
+    NoRawIp,
+    /// Another endpoint of this host has the SCTP port over IP. Each gets all packets, and both
+    /// would answer.
+    #[error("SCTP port {0} is in use over IP; stop the other program, or choose another SCTP port")]
+    SctpPortInUse(u16),
+    /// No SCTP port was found that nobody has.
+    #[error("found no SCTP port that is free over IP; name one")]
+    NoFreeSctpPort,
     /// The address is not one of this host's.
     #[error("{ip} is not an address of this host; it has: {}", list(.has))]
     NotLocal {
@@ -135,7 +152,7 @@ pub enum BindError {
     )]
     LinkLocal(String),
     /// The system refused for another reason.
-    #[error("cannot open a UDP socket on {address}: {source}")]
+    #[error("cannot open a socket on {address}: {source}")]
     System {
         /// The address tried.
         address: SocketAddr,
@@ -163,6 +180,18 @@ pub(crate) struct Place {
     optional: bool,
     /// Opened because an interface leads to a peer, beside a socket on every address.
     pub(crate) is_uplink: bool,
+    pub(crate) kind: PlaceKind,
+}
+
+/// The sort of socket at a place.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PlaceKind {
+    /// A UDP socket.
+    Udp,
+    /// A raw socket, for SCTP over IP itself.
+    Raw,
+    /// A raw socket that only sends: one on every address gets all that arrives.
+    RawMute,
 }
 
 impl Place {
@@ -177,7 +206,21 @@ impl Place {
     }
 
     fn of_address(ip: IpAddr) -> Place {
-        Place { ip, device: None, optional: false, is_uplink: false }
+        Place { ip, device: None, optional: false, is_uplink: false, kind: PlaceKind::Udp }
+    }
+
+    /// The place of a raw socket beside a UDP socket, where there are sockets at these addresses.
+    /// Of several raw sockets that get the same packets, the one on every address is read.
+    pub(crate) fn raw_beside(self, ips: &[IpAddr]) -> Place {
+        let is_any = |ip: &IpAddr| ip.is_unspecified() && ip.is_ipv6() == self.ip.is_ipv6();
+        let is_mute = !self.ip.is_unspecified() && ips.iter().any(is_any);
+        let kind = if is_mute { PlaceKind::RawMute } else { PlaceKind::Raw };
+        Place { kind, ..self }
+    }
+
+    /// True for a place of a raw socket.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.kind != PlaceKind::Udp
     }
 }
 
@@ -257,7 +300,7 @@ pub(crate) fn open(places: &[Place], port: u16) -> Result<Vec<Bound>, BindError>
     Err(BindError::NoCommonPort)
 }
 
-fn open_all(places: &[Place], port: u16) -> Result<Vec<Bound>, BindError> {
+pub(crate) fn open_all(places: &[Place], port: u16) -> Result<Vec<Bound>, BindError> {
     let mut bound = Vec::with_capacity(places.len());
     for place in places {
         match open_one(place, port) {
@@ -269,8 +312,11 @@ fn open_all(places: &[Place], port: u16) -> Result<Vec<Bound>, BindError> {
     Ok(bound)
 }
 
-/// Opens a socket at one place.
+/// Opens a socket at one place. Raw sockets have no port.
 pub(crate) fn open_one(place: &Place, port: u16) -> Result<Bound, BindError> {
+    if place.is_raw() {
+        return raw::open(place);
+    }
     let address = SocketAddr::new(place.ip, port);
     let system = |source| BindError::System { address, source };
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))
@@ -290,7 +336,7 @@ pub(crate) fn open_one(place: &Place, port: u16) -> Result<Bound, BindError> {
     Ok(Bound { socket, local, place: place.clone(), note })
 }
 
-fn refused(address: SocketAddr, source: io::Error) -> BindError {
+pub(crate) fn refused(address: SocketAddr, source: io::Error) -> BindError {
     match source.kind() {
         io::ErrorKind::AddrInUse => BindError::InUse(address),
         io::ErrorKind::PermissionDenied => BindError::NotPermitted(address),
@@ -305,7 +351,7 @@ fn refused(address: SocketAddr, source: io::Error) -> BindError {
 /// Makes everything the socket sends leave through `device`. If that is not permitted, the socket
 /// works by routes alone, and the reason is returned.
 #[cfg(target_os = "linux")]
-fn keep_to_device(socket: &Socket, device: &str) -> Option<String> {
+pub(crate) fn keep_to_device(socket: &Socket, device: &str) -> Option<String> {
     let error = socket.bind_device(Some(device.as_bytes())).err()?;
     Some(format!(
         "cannot keep a socket to interface {device} ({error}); its address is used, and the routing \
@@ -314,7 +360,7 @@ fn keep_to_device(socket: &Socket, device: &str) -> Option<String> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn keep_to_device(_: &Socket, device: &str) -> Option<String> {
+pub(crate) fn keep_to_device(_: &Socket, device: &str) -> Option<String> {
     Some(format!(
         "sockets are kept to an interface on Linux only; for {device} its address is used, and the \
          routing table decides where packets leave"
@@ -336,7 +382,7 @@ pub(crate) fn share_port(_: SockRef<'_>, _: bool) -> io::Result<()> {
 
 /// Asks for the buffers; the privileged way first, since the other is capped by the system's limit.
 /// Whatever is granted will do.
-fn size_buffers(socket: &Socket) {
+pub(crate) fn size_buffers(socket: &Socket) {
     #[cfg(target_os = "linux")]
     {
         use rustix::net::sockopt;

@@ -147,31 +147,54 @@ impl UdpSockets {
     fn open_new_families(&mut self, now: &[HostAddress], found: &mut Followed) {
         let named = self.sockets.iter().filter(|s| !s.place.is_uplink);
         let mut devices: Vec<String> = named.filter_map(|s| s.place.device.clone()).collect();
+        devices.sort();
         devices.dedup();
         for name in devices {
-            for v6 in [false, true] {
-                let is_there =
-                    |s: &Socket| s.place.device.as_ref() == Some(&name) && s.local.is_ipv6() == v6;
-                let wanted =
-                    |a: &&HostAddress| a.name == name && a.is_usable() && a.ip.is_ipv6() == v6;
-                let Some(new) = now.iter().find(wanted) else { continue };
-                if self.sockets.iter().any(is_there) {
-                    continue;
-                }
-                let place = Place::of_interface(new.ip, &name);
-                match bind::open_one(&place, self.port).and_then(Socket::new) {
-                    Ok(socket) => {
-                        let interface = index_of(&place, new.ip, now);
-                        let address = socket.local;
-                        self.sockets.push(Socket { interface, ..socket });
-                        found.came.push(NewAddress { address, instead_of: None });
-                    }
-                    Err(_) => found.retry = true,
+            for &is_raw in self.kinds() {
+                for is_v6 in [false, true] {
+                    self.open_new_family(&name, FamilyAndKind { is_v6, is_raw }, now, found);
                 }
             }
         }
         self.keep_fragments();
     }
+
+    fn open_new_family(
+        &mut self,
+        name: &str,
+        kind: FamilyAndKind,
+        now: &[HostAddress],
+        found: &mut Followed,
+    ) {
+        let FamilyAndKind { is_v6, is_raw } = kind;
+        let is_there = |s: &Socket| {
+            s.place.device.as_deref() == Some(name)
+                && s.local.is_ipv6() == is_v6
+                && s.is_raw() == is_raw
+        };
+        let wanted = |a: &&HostAddress| a.name == name && a.is_usable() && a.ip.is_ipv6() == is_v6;
+        let Some(new) = now.iter().find(wanted) else { return };
+        if self.sockets.iter().any(is_there) {
+            return;
+        }
+        let place = self.place_for(Place::of_interface(new.ip, name), is_raw);
+        match bind::open_one(&place, self.port).and_then(Socket::new) {
+            Ok(socket) => {
+                let interface = index_of(&place, new.ip, now);
+                let address = socket.local;
+                self.sockets.push(Socket { interface, ..socket });
+                found.came.push(NewAddress { address, instead_of: None });
+            }
+            Err(_) => found.retry = true,
+        }
+    }
+}
+
+/// The family of a socket, and if it is for SCTP over IP itself.
+#[derive(Copy, Clone)]
+struct FamilyAndKind {
+    is_v6: bool,
+    is_raw: bool,
 }
 
 /// The kernel's number of the interface at a place; 0 if the socket is of no interface.

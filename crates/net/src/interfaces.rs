@@ -95,6 +95,9 @@ pub fn interface_names() -> BTreeMap<IpAddr, String> {
     all.into_iter().map(|i| (i.ip(), i.name)).collect()
 }
 
+/// Any UDP port: routes do not depend on it, and an address of SCTP over IP has none.
+const DISCARD: u16 = 9;
+
 /// The local address that the kernel would send from to reach `remote`; an error if it has no route
 /// there. No packet is sent.
 pub fn preferred_source(remote: SocketAddr) -> io::Result<IpAddr> {
@@ -103,7 +106,9 @@ pub fn preferred_source(remote: SocketAddr) -> io::Result<IpAddr> {
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let probe = UdpSocket::bind((any, 0))?;
-    probe.connect(remote)?;
+    let mut probed = remote;
+    probed.set_port(DISCARD);
+    probe.connect(probed)?;
     Ok(probe.local_addr()?.ip())
 }
 

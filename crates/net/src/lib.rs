@@ -1,10 +1,14 @@
-//! The sockets under a manypath endpoint: UDP encapsulation of SCTP (RFC 6951), in batches.
+//! The sockets under a manypath endpoint: UDP encapsulation of SCTP (RFC 6951), in batches, and
+//! beside it SCTP over IP itself.
 //!
 //! [`UdpSockets`] is a set of local UDP sockets with one port, one per local address or interface.
 //! [`UdpReceiver`] reads batches from them (GRO) and hands each datagram out as a slice of the
 //! buffer it arrived in; [`UdpSockets::try_send`] sends a batch of equally long packets with one
 //! system call (GSO). Nothing here decides anything: which packet leaves from where is the engine's
 //! business, and an error on one socket is never an error of another.
+//!
+//! [`UdpSockets::add_raw_ip`] opens a raw socket (IP protocol 132) beside each UDP socket. Its
+//! local address has port 0, and so have the remotes that it sends to.
 //!
 //! [`Relays`] stands between these and the engine: through TURN servers (RFC 8656) it gives the
 //! engine further local addresses. `RelayServer` is such a server; both need the feature `relay`.
@@ -40,6 +44,7 @@ pub mod port_mapping;
 pub mod probe;
 #[cfg(feature = "measure")]
 mod prober;
+mod raw;
 mod recv;
 mod refused;
 #[cfg(feature = "relay")]
@@ -75,6 +80,7 @@ pub use metered::metered_interfaces;
 pub use pairing::{Pairs, pair};
 #[cfg(feature = "measure")]
 pub use prober::{ProbeOptions, ProbedPath, Prober};
+pub use raw::IcmpReport;
 pub use recv::UdpReceiver;
 pub use refused::{Refused, SendFailures};
 #[cfg(feature = "relay")]

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
+use manypath_proto::is_raw_ip;
+
 use crate::address::is_link_local_v6;
 use crate::interfaces::preferred_source;
 use crate::sockets::BoundAddresses;
@@ -53,7 +55,7 @@ impl Pairs {
     }
 
     /// Pairs each uplink with the remotes that it has a route to, and with no other. `port` is that
-    /// of the local addresses.
+    /// of the local addresses, except towards remotes over IP itself.
     pub fn of_uplinks(
         uplinks: &Uplinks,
         port: u16,
@@ -62,6 +64,7 @@ impl Pairs {
         let mut pairs = Pairs::default();
         let leading_to = |remote: &SocketAddr| -> Vec<SocketAddr> {
             let leading = uplinks.used.iter().filter(|uplink| uplink.remotes.contains(remote));
+            let port = if is_raw_ip(*remote) { 0 } else { port };
             leading.map(|uplink| SocketAddr::new(uplink.ip, port)).collect()
         };
         let mut remotes: Vec<SocketAddr> = Vec::new();
@@ -105,7 +108,8 @@ impl Pairs {
 /// remote, the shorter list wrapping round. So a client with two uplinks has two paths to a server
 /// with one address, and a client with one address has two paths to a server with two.
 ///
-/// Loopback addresses are matched among themselves if both sides have some, and link-local ones of
+/// Addresses of SCTP over IP itself, which have port 0, are matched among themselves. Loopback
+/// addresses are matched among themselves if both sides have some, and link-local ones of
 /// IPv6 only among themselves.
 pub fn pair(
     locals: &[SocketAddr],
@@ -133,6 +137,8 @@ pub fn pair(
 #[derive(Copy, Clone, PartialEq, Eq)]
 struct Scope {
     v6: bool,
+    /// SCTP over IP itself.
+    raw: bool,
     loopback: bool,
     /// A link-local address of IPv6. What is sent from one to another address, or back, is dropped.
     link_local: bool,
@@ -142,17 +148,20 @@ impl Scope {
     fn of(address: SocketAddr) -> Scope {
         let ip = address.ip();
         let link_local = is_link_local_v6(ip);
-        Scope { v6: ip.is_ipv6(), loopback: ip.is_loopback(), link_local }
+        let raw = is_raw_ip(address);
+        Scope { v6: ip.is_ipv6(), raw, loopback: ip.is_loopback(), link_local }
     }
 
-    /// The locals of this scope; failing that, all of its family but link-local ones, since a host
-    /// reaches its own other addresses from loopback too.
+    /// The locals of this scope; failing that, all of its family and encapsulation but link-local
+    /// ones, since a host reaches its own other addresses from loopback too.
     fn candidates(self, locals: &[SocketAddr]) -> Vec<SocketAddr> {
         let same: Vec<_> = locals.iter().copied().filter(|&l| Scope::of(l) == self).collect();
         if !same.is_empty() || self.link_local {
             return same;
         }
-        let fits = |l: &SocketAddr| l.is_ipv6() == self.v6 && !is_link_local_v6(l.ip());
+        let fits = |l: &SocketAddr| {
+            l.is_ipv6() == self.v6 && is_raw_ip(*l) == self.raw && !is_link_local_v6(l.ip())
+        };
         locals.iter().copied().filter(fits).collect()
     }
 }

@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use manypath_proto::Datagram;
+use manypath_proto::{Datagram, is_raw_ip};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef};
 use tokio::io::Interest;
 
+use crate::raw::{SCTP, ipv4_payload};
 use crate::sockets::{Socket, UdpSockets};
 
 /// Bytes of one receive buffer: the longest run of datagrams that the system coalesces (GRO), and
@@ -76,7 +77,7 @@ impl UdpReceiver {
         out: &mut Vec<Datagram>,
     ) -> Poll<()> {
         let mut any = false;
-        for socket in &sockets.sockets {
+        for socket in sockets.sockets.iter().filter(|socket| socket.is_read()) {
             any |= self.poll_socket(cx, socket, out);
         }
         if any {
@@ -91,7 +92,7 @@ impl UdpReceiver {
     /// there was nothing to read.
     pub fn recv_now(&mut self, sockets: &UdpSockets, out: &mut Vec<Datagram>) -> bool {
         let mut any = false;
-        for socket in &sockets.sockets {
+        for socket in sockets.sockets.iter().filter(|socket| socket.is_read()) {
             for _ in 0..ERROR_TRIES {
                 match self.recv_batch(socket) {
                     Ok(filled) => {
@@ -148,7 +149,11 @@ impl UdpReceiver {
     fn split(&mut self, slot: usize, bound: SocketAddr, out: &mut Vec<Datagram>) {
         let meta = self.metas[slot];
         let length = meta.len.min(BUFFER);
-        if length == 0 {
+        if is_raw_ip(bound) {
+            return self.take_raw(slot, length, bound, out);
+        }
+        // A datagram from UDP port 0 cannot be answered.
+        if length == 0 || meta.addr.port() == 0 {
             return;
         }
         let local = SocketAddr::new(meta.dst_ip.unwrap_or(bound.ip()), bound.port());
@@ -175,6 +180,20 @@ impl UdpReceiver {
             out.push(datagram(filled.split_to(stride)));
         }
         out.push(datagram(filled));
+    }
+
+    /// Hands out the packet in `slot`, which came over IP itself. Over IPv4 its header is there.
+    fn take_raw(&self, slot: usize, length: usize, bound: SocketAddr, out: &mut Vec<Datagram>) {
+        let meta = self.metas[slot];
+        let packet = &self.buffers[slot][..length];
+        let sctp = if bound.is_ipv4() { ipv4_payload(packet, SCTP) } else { Some(0..length) };
+        let Some(sctp) = sctp.filter(|sctp| !sctp.is_empty()) else { return };
+        let local = SocketAddr::new(meta.dst_ip.unwrap_or(bound.ip()), 0);
+        let mut remote = meta.addr;
+        remote.set_port(0);
+        let mut datagram = Datagram::new(local, remote, BytesMut::from(&packet[sctp]));
+        datagram.has_ce = meta.ecn == Some(EcnCodepoint::Ce);
+        out.push(datagram);
     }
 }
 

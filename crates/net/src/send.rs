@@ -83,10 +83,21 @@ fn packets(batch: &Outgoing, bytes: usize) -> u64 {
 }
 
 impl Socket {
-    /// Offers all that is left of the batch at once.
+    /// Offers all that is left of the batch: at once, or over IP itself packet by packet, as only
+    /// UDP is segmented.
     fn send_rest(&self, batch: &mut Outgoing) -> io::Result<Sent> {
         let end = batch.bytes.len();
-        self.send_up_to(batch, end)
+        if !self.is_raw() {
+            return self.send_up_to(batch, end);
+        }
+        let segment = batch.transmit.segment_size.max(1);
+        while batch.done < end {
+            let next = (batch.done + segment).min(end);
+            if self.send_up_to(batch, next)? == Sent::Blocked {
+                return Ok(Sent::Blocked);
+            }
+        }
+        Ok(Sent::Done)
     }
 
     /// Offers the batch's bytes up to `end` in one call.

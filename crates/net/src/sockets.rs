@@ -4,21 +4,24 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::task::{Context, Poll};
 
+use manypath_proto::is_raw_ip;
 use quinn_udp::{UdpSockRef, UdpSocketState};
 use socket2::SockRef;
 use tokio::net::UdpSocket;
 
-use crate::bind::{self, BindError, BindTo, Bound, Place};
+use crate::bind::{self, BindError, BindTo, Bound, Place, PlaceKind};
 use crate::interfaces::{HostAddress, InterfaceAddress, preferred_source};
+use crate::raw::{self, IcmpReport, RawIp, SctpPort};
 use crate::refused::{Refused, SendFailures};
 use crate::uplinks::reachable;
 
 /// One socket and what quinn-udp knows of it.
 #[derive(Debug)]
 pub(crate) struct Socket {
+    /// The type is that of UDP for raw sockets, too: quinn-udp and the runtime treat them alike.
     pub(crate) io: UdpSocket,
     pub(crate) state: UdpSocketState,
-    /// The bound address; unspecified for a socket on every address.
+    /// The bound address; unspecified for a socket on every address. The port of a raw socket is 0.
     pub(crate) local: SocketAddr,
     /// Where it was opened.
     pub(crate) place: Place,
@@ -45,6 +48,16 @@ impl Socket {
         self.local.ip().is_unspecified()
     }
 
+    /// True for a socket of SCTP over IP itself.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.place.is_raw()
+    }
+
+    /// True if somebody reads from it.
+    pub(crate) fn is_read(&self) -> bool {
+        self.place.kind != PlaceKind::RawMute
+    }
+
     /// True if IP may cut all its packets.
     pub(crate) fn fragments(&self) -> bool {
         self.fragments
@@ -62,7 +75,8 @@ impl Socket {
 }
 
 /// The local UDP sockets of one endpoint, all on one port (RFC 6951 knows one encapsulation port a
-/// host), each on an address, an interface, or everything.
+/// host), each on an address, an interface, or everything; and raw sockets beside them, if SCTP
+/// over IP itself is wanted.
 #[derive(Debug)]
 pub struct UdpSockets {
     pub(crate) sockets: Vec<Socket>,
@@ -72,8 +86,10 @@ pub struct UdpSockets {
     /// IP may cut all packets of all sockets.
     lets_fragment: bool,
     bound: BoundAddresses,
-    /// The common port.
+    /// The common UDP port.
     pub(crate) port: u16,
+    /// Set if there are raw sockets.
+    pub(crate) raw: Option<Box<RawIp>>,
     /// The addresses of this host at the last look.
     pub(crate) seen: Option<Vec<HostAddress>>,
     /// Sockets on every address get others beside them for the uplinks of what is connected to.
@@ -88,11 +104,13 @@ pub struct BoundAddresses {
     /// Addresses of uplinks, whose sockets are beside one on every address.
     uplinks: Vec<SocketAddr>,
     port: u16,
+    /// Each address is one of SCTP over IP itself, too.
+    has_raw: bool,
 }
 
 impl BoundAddresses {
-    /// One per socket whose address this host has; the IP address is unspecified for a socket on
-    /// every address.
+    /// One per UDP socket whose address this host has; the IP address is unspecified for a socket
+    /// on every address.
     pub fn as_slice(&self) -> &[SocketAddr] {
         &self.list
     }
@@ -105,6 +123,21 @@ impl BoundAddresses {
     /// The common UDP port.
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// True if SCTP over IP itself is sent and taken at the same addresses.
+    pub fn has_raw_ip(&self) -> bool {
+        self.has_raw
+    }
+
+    /// The addresses that are one address each, those of SCTP over IP itself (with port 0)
+    /// included.
+    pub fn concrete_of_all(&self) -> Vec<SocketAddr> {
+        let mut all: Vec<_> = self.concrete().collect();
+        if self.has_raw {
+            all.extend(self.concrete().map(over_ip));
+        }
+        all
     }
 
     /// Those that are one address each.
@@ -135,8 +168,22 @@ impl BoundAddresses {
     }
 
     /// The addresses to send from when connecting to `remotes`: the bound ones; for a socket on
-    /// every address, what the kernel prefers for each remote.
+    /// every address, what the kernel prefers for each remote. Remotes without a UDP port are
+    /// reached over IP itself.
     pub fn sources_for(&self, remotes: &[SocketAddr]) -> Vec<SocketAddr> {
+        let (raw, udp): (Vec<_>, Vec<_>) = remotes.iter().partition(|remote| is_raw_ip(**remote));
+        let mut list = Vec::new();
+        if raw.is_empty() || !udp.is_empty() {
+            list = self.udp_sources_for(&udp);
+        }
+        if self.has_raw && !raw.is_empty() {
+            list.extend(self.udp_sources_for(&raw).into_iter().map(over_ip));
+        }
+        list
+    }
+
+    /// The UDP addresses at the IP addresses to send from.
+    fn udp_sources_for(&self, remotes: &[SocketAddr]) -> Vec<SocketAddr> {
         let mut list: Vec<_> = self.concrete().collect();
         for any in self.wildcards() {
             for &remote in remotes.iter().filter(|r| r.is_ipv6() == any.is_ipv6()) {
@@ -149,6 +196,11 @@ impl BoundAddresses {
         }
         list
     }
+}
+
+/// An address of SCTP over IP itself.
+fn over_ip(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip(), 0)
 }
 
 impl UdpSockets {
@@ -167,12 +219,65 @@ impl UdpSockets {
             failures: SendFailures::default(),
             refused: Vec::new(),
             lets_fragment: false,
-            bound: BoundAddresses { list, uplinks: Vec::new(), port },
+            bound: BoundAddresses { list, uplinks: Vec::new(), port, has_raw: false },
             port,
+            raw: None,
             seen: None,
             follows_uplinks,
             notes,
         })
+    }
+
+    /// Opens a raw socket beside each of the UDP sockets, at once and later: SCTP over IP itself
+    /// (protocol 132) is sent and taken, too. They get all SCTP packets for their addresses, so the
+    /// SCTP port must be one that no other stack of this host has. That is checked among endpoints
+    /// of this crate. A port of 0 takes a free one; the answer is the port. Must be called within a
+    /// tokio runtime.
+    ///
+    /// # Errors
+    /// Without CAP_NET_RAW, on systems other than Linux, or if another endpoint has the port.
+    pub fn add_raw_ip(&mut self, sctp_port: u16) -> Result<u16, BindError> {
+        let ips: Vec<_> = self.sockets.iter().map(|s| s.local.ip()).collect();
+        let places: Vec<_> = self.sockets.iter().map(|s| s.place.clone()).collect();
+        let places: Vec<_> = places.into_iter().map(|place| place.raw_beside(&ips)).collect();
+        let bound = bind::open_all(&places, 0)?;
+        let port = SctpPort::take(sctp_port, &ips)?;
+        let number = port.number;
+        let notes = bound.iter().filter_map(|b| b.note.clone()).chain(raw::note_of_kernel());
+        for note in notes.collect::<Vec<_>>() {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        for bound in bound {
+            self.sockets.push(Socket::new(bound)?);
+        }
+        self.raw = Some(Box::new(RawIp { port, icmp: raw::IcmpSockets::open() }));
+        self.bound.has_raw = true;
+        self.keep_fragments();
+        Ok(number)
+    }
+
+    /// The SCTP port of the raw sockets, if there are some.
+    pub fn raw_ip_port(&self) -> Option<u16> {
+        self.raw.as_ref().map(|raw| raw.port.number)
+    }
+
+    /// Reads ICMP messages about packets over IP itself. The task is woken when there are more.
+    pub fn poll_icmp(&mut self, cx: &mut Context<'_>, out: &mut Vec<IcmpReport>) -> Poll<()> {
+        self.raw.as_mut().map_or(Poll::Pending, |raw| raw.icmp.poll(cx, out))
+    }
+
+    /// The place of the socket at an address that is for UDP or for IP itself.
+    pub(crate) fn place_for(&self, place: Place, is_raw: bool) -> Place {
+        let udp: Vec<_> =
+            self.sockets.iter().filter(|s| !s.is_raw()).map(|s| s.local.ip()).collect();
+        if is_raw { place.raw_beside(&udp) } else { place }
+    }
+
+    /// The kinds of sockets at each address: UDP, and raw ones if there are some.
+    pub(crate) fn kinds(&self) -> &'static [bool] {
+        if self.raw.is_some() { &[false, true] } else { &[false] }
     }
 
     /// Lets IP cut all packets into fragments: for an engine that does not look for their size.
@@ -214,7 +319,7 @@ impl UdpSockets {
 
     /// Leaves those out whose address is gone.
     pub(crate) fn renew_bound(&mut self) {
-        let present = self.sockets.iter().filter(|s| !s.is_lost);
+        let present = self.sockets.iter().filter(|s| !s.is_lost && !s.is_raw());
         let (uplinks, others): (Vec<_>, Vec<_>) = present.partition(|s| s.place.is_uplink);
         self.bound.list = others.iter().map(|s| s.local).collect();
         self.bound.uplinks = uplinks.iter().map(|s| s.local).collect();
@@ -232,12 +337,17 @@ impl UdpSockets {
             return;
         }
         for InterfaceAddress { name, ip } in wanted {
-            let is_there = |s: &Socket| s.local.ip() == *ip && s.place.device.is_some();
-            if self.sockets.iter().any(is_there) {
-                continue;
-            }
-            if let Ok(socket) = self.open_beside(&Place::of_uplink(*ip, name)) {
-                self.sockets.push(socket);
+            for &is_raw in self.kinds() {
+                let is_there = |s: &Socket| {
+                    s.is_raw() == is_raw && s.local.ip() == *ip && s.place.device.is_some()
+                };
+                if self.sockets.iter().any(is_there) {
+                    continue;
+                }
+                let place = self.place_for(Place::of_uplink(*ip, name), is_raw);
+                if let Ok(socket) = self.open_beside(&place) {
+                    self.sockets.push(socket);
+                }
             }
         }
         self.note_interfaces();
@@ -255,7 +365,7 @@ impl UdpSockets {
 
     /// Opens a socket on a port that a socket on every address has.
     pub(crate) fn open_beside(&self, place: &Place) -> Result<Socket, BindError> {
-        let any = || self.sockets.iter().filter(|s| s.is_wildcard());
+        let any = || self.sockets.iter().filter(|s| s.is_wildcard() && !s.is_raw());
         any().for_each(|s| drop(bind::share_port(SockRef::from(&s.io), true)));
         let opened = bind::open_one(place, self.port).and_then(Socket::new);
         any().for_each(|s| drop(bind::share_port(SockRef::from(&s.io), false)));
@@ -268,15 +378,16 @@ impl UdpSockets {
     }
 
     /// The number of the socket that sends from `local`: the one bound to it, or else one on every
-    /// address of its family.
+    /// address of its family; a raw one if the port is 0.
     pub fn socket_for(&self, local: SocketAddr) -> Option<usize> {
-        let at = |s: &&Socket| s.local.ip() == local.ip();
-        let present = self.sockets.iter().position(|s| !s.is_lost && at(&s));
-        let exact = present.or_else(|| self.sockets.iter().position(|s| at(&s)));
+        let fits = |s: &Socket| s.is_raw() == is_raw_ip(local);
+        let at = |s: &Socket| fits(s) && s.local.ip() == local.ip();
+        let present = self.sockets.iter().position(|s| !s.is_lost && at(s));
+        let exact = present.or_else(|| self.sockets.iter().position(at));
         exact.or_else(|| {
             self.sockets
                 .iter()
-                .position(|s| s.is_wildcard() && s.local.is_ipv6() == local.is_ipv6())
+                .position(|s| fits(s) && s.is_wildcard() && s.local.is_ipv6() == local.is_ipv6())
         })
     }
 
