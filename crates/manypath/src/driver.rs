@@ -10,7 +10,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use manypath_net::{
-    Outgoing, RELAY_OVERHEAD_MAX, Refused, Relays, Sent, UdpReceiver, UdpSockets, interface_mtus,
+    IcmpReport, Outgoing, RELAY_OVERHEAD_MAX, Refused, Relays, Sent, UdpReceiver, UdpSockets,
+    interface_mtus,
 };
 use manypath_proto::sizes::UDP_IPV4_HEADERS;
 use manypath_proto::{Config, Datagram, Instant};
@@ -51,6 +52,8 @@ pub(crate) struct Driver {
     roaming: Option<Roaming>,
     receiver: UdpReceiver,
     received: Vec<Datagram>,
+    /// ICMP messages about packets over IP itself.
+    icmp: Vec<IcmpReport>,
     /// Arrived, and not seen by the engine yet.
     waiting: VecDeque<Datagram>,
     /// The engine gets one packet at a time, and what it answers is taken before the next. Without
@@ -106,6 +109,7 @@ impl Driver {
             roaming,
             receiver: UdpReceiver::new(),
             received: Vec::new(),
+            icmp: Vec::new(),
             waiting: VecDeque::new(),
             one_by_one: config.max_burst > 0 && !config.pacing,
             outgoing: Vec::new(),
@@ -135,6 +139,9 @@ impl Driver {
             }
             for Refused { local, remote, len } in refused {
                 inner.assocs.engine.packet_refused(now, local, remote, len);
+            }
+            for report in self.icmp.drain(..) {
+                inner.assocs.engine.handle_icmp(now, report.message());
             }
             self.run_relays(inner, now);
             let search = self.run_direct(inner, now);
@@ -193,10 +200,14 @@ impl Driver {
 
     /// Tells the engine what the interfaces of our addresses take, those of relays included.
     fn tell_mtus(&mut self, inner: &mut Inner, now: Instant) {
-        let port = self.sockets.bound().port();
+        let bound = self.sockets.bound();
+        let over_ip = if bound.has_raw_ip() { Some(0) } else { None };
+        let ports = [Some(bound.port()), over_ip];
         self.mtus = interface_mtus();
         for &(ip, mtu) in &self.mtus {
-            inner.assocs.engine.set_link_mtu(now, SocketAddr::new(ip, port), mtu);
+            for port in ports.into_iter().flatten() {
+                inner.assocs.engine.set_link_mtu(now, SocketAddr::new(ip, port), mtu);
+            }
         }
         self.tell_relay_mtus(inner, now);
     }
@@ -407,6 +418,7 @@ impl Driver {
             // While something waits the rest stays in the sockets, whose buffers have a bound.
             let reads_first = self.late.reads_first();
             let arrived = !self.waiting.is_empty() || self.receive(cx);
+            let _ = self.sockets.poll_icmp(cx, &mut self.icmp); // it wakes this task for more
             #[cfg(feature = "relay")]
             self.direct.take(self.shared.clock.now(), &mut self.received);
             self.relays.unwrap(self.shared.clock.now(), &mut self.received);

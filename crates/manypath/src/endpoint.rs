@@ -18,6 +18,7 @@ use manypath_net::{
 use manypath_proto as proto;
 use manypath_proto::{
     AssocId, ConnectTo, Instant, KeyManagement, PathId, PathRank, PathStats, Rng, SendOptions,
+    is_raw_ip,
 };
 use tokio::runtime;
 
@@ -25,17 +26,17 @@ use crate::association::Association;
 use crate::driver::Driver;
 use crate::error::{BindError, ConnectError};
 use crate::memory;
-use crate::options::{ConnectTarget, EndpointOptions};
+use crate::options::{ConnectTarget, DEFAULT_PORT, EndpointOptions};
 use crate::ranks::{RankPlaceError, addresses_of_interface};
 #[cfg(feature = "relay")]
 use crate::relay_use::{self, RelayUse};
 use crate::roaming::Roaming;
 #[cfg(feature = "relay")]
 use crate::shared::Inner;
-use crate::shared::{AcceptLimits, PeerPlaces, Shared};
+use crate::shared::{AcceptLimits, Below, PeerPlaces, Shared};
 use crate::uplinks;
 
-/// Local UDP sockets and the associations that run over them.
+/// Local UDP sockets, or raw ones beside them, and the associations that run over them.
 ///
 /// Clones are handles of the same endpoint. When the last one is dropped, no association is opened
 /// or accepted any more and those that wait to be accepted are aborted; the others go on until they
@@ -86,9 +87,6 @@ impl Endpoint {
         let hides = hides_addresses(&options);
         config.advertise_addresses &= !hides;
         let config = Arc::new(config);
-        if options.sctp_port == 0 {
-            return Err(BindError::SctpPort);
-        }
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|_| BindError::Random)?;
 
@@ -97,17 +95,22 @@ impl Endpoint {
             // Without path MTU discovery, IP must fragment packets that are too long.
             sockets.let_fragment();
         }
+        let sctp_port = match options.sctp_port {
+            wanted if options.raw_ip => sockets.add_raw_ip(wanted)?,
+            0 => DEFAULT_PORT, // UDP ports keep endpoints apart
+            wanted => wanted,
+        };
         let bound = sockets.bound().clone();
         let mut engine = proto::Endpoint::new(
             proto::EndpointConfig {
                 config: Arc::clone(&config),
-                sctp_port: options.sctp_port,
+                sctp_port,
                 accept: options.accept,
                 max_associations: options.max_associations,
                 // A socket on every address adds none: the peer is told of the addresses that
                 // packets come to, as a list of all interfaces would hold many that it cannot
                 // reach.
-                local_addresses: if hides { Vec::new() } else { bound.concrete().collect() },
+                local_addresses: if hides { Vec::new() } else { bound.concrete_of_all() },
             },
             Rng::from_seed(seed),
         );
@@ -123,7 +126,13 @@ impl Endpoint {
         let notes = sockets.notes().iter().cloned().chain(said).collect();
         let limits = AcceptLimits { backlog: options.accept_backlog, strangers: options.strangers };
         let follows = sockets.follows_uplinks() && options.follow_network;
-        let shared = Shared::new(engine, clock, bound, notes, relays.status(), limits, follows);
+        let shared = Shared::new(
+            engine,
+            clock,
+            Below { bound, raw_ip_port: sockets.raw_ip_port(), notes, follows_uplinks: follows },
+            relays.status(),
+            limits,
+        );
         shared.with(|inner, now| {
             for (place, rank) in &options.ranks {
                 inner.ranks.want(place.clone(), *rank)?;
@@ -196,6 +205,11 @@ impl Endpoint {
         let remotes = [&relayed[..], &others].concat();
         if remotes.is_empty() {
             return Err(ConnectError::NoRemote);
+        }
+        if let Some(remote) = remotes.iter().find(|remote| is_raw_ip(**remote))
+            && !self.shared().bound().has_raw_ip()
+        {
+            return Err(ConnectError::NoRawIp { remote: remote.ip() });
         }
         let Ways { uplinks, paths, candidates } = self.ways_to(&relayed, &others).await?;
         let limit = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
@@ -299,6 +313,11 @@ impl Endpoint {
     /// The UDP port of all its sockets.
     pub fn udp_port(&self) -> u16 {
         self.shared().bound().port()
+    }
+
+    /// The SCTP port under which it is reached over IP itself, with [`EndpointOptions::raw_ip`].
+    pub fn raw_ip_port(&self) -> Option<u16> {
+        self.shared().raw_ip_port
     }
 
     /// Says that this host's network has changed, where the application hears of it sooner than

@@ -1,9 +1,9 @@
 //! Errors, one enum per operation.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use manypath_proto::{AssocClosed, StreamId};
+use manypath_proto::{AssocClosed, StreamId, is_raw_ip};
 
 /// Why an endpoint could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -18,9 +18,6 @@ pub enum BindError {
     /// A rank for a place that can have none.
     #[error(transparent)]
     Rank(#[from] crate::ranks::RankPlaceError),
-    /// An SCTP port of 0.
-    #[error("SCTP port 0 is not a port; choose one from 1 to 65535")]
-    SctpPort,
     /// The operating system gave no random numbers, without which cookies could be forged.
     #[error("the operating system gave no random numbers")]
     Random,
@@ -48,6 +45,13 @@ pub enum ConnectError {
         /// Addresses that it was to connect to.
         remotes: Vec<SocketAddr>,
     },
+    /// The remote address has no UDP port, so it is reached over IP itself, and the endpoint does
+    /// not have that ([`EndpointOptions::raw_ip`](crate::EndpointOptions::raw_ip)).
+    #[error("{remote} has no UDP port, and this endpoint does not send SCTP over IP itself")]
+    NoRawIp {
+        /// The address.
+        remote: IpAddr,
+    },
     /// Everything is to go through relays, and none leads there: those of this host gave it no
     /// address or do not forward to the peer, or it has none and the peer has no relayed address.
     #[error("no relay leads to any of the addresses ({})", addresses(.remotes))]
@@ -73,7 +77,10 @@ fn addresses(list: &[SocketAddr]) -> String {
     if list.is_empty() {
         return "none".to_owned();
     }
-    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    let name = |address: &SocketAddr| {
+        if is_raw_ip(*address) { address.ip().to_string() } else { address.to_string() }
+    };
+    list.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// Why content that is to take direct paths alone has to wait.
@@ -132,6 +139,7 @@ pub(crate) fn closed_error(closed: AssocClosed) -> io::Error {
         AssocClosed::Shutdown => io::ErrorKind::BrokenPipe,
         AssocClosed::Aborted => io::ErrorKind::ConnectionAborted,
         AssocClosed::PeerAborted { .. } => io::ErrorKind::ConnectionReset,
+        AssocClosed::NoSuchProtocol => io::ErrorKind::ConnectionRefused,
         AssocClosed::HandshakeTimedOut
         | AssocClosed::HandshakeUnfinished
         | AssocClosed::PathsFailed => io::ErrorKind::TimedOut,

@@ -209,5 +209,5 @@ pub use manypath_proto::{
     CHANGEABLE_OF_PATHS, Config, ElectReason, Event, Instant, Message, MtuReason, PathId, PathRank,
     PathState, PathStats, Payload, PeerIdentity, RankError, ReconfigureError, RequestOutcome,
     RestoreReason, Rng, SendOptions, SharedEvidence, SharedSign, Ssn, StreamId, StreamRequest,
-    SuppressReason, config, overlay, sizes,
+    SuppressReason, config, is_raw_ip, overlay, sizes,
 };

@@ -76,8 +76,16 @@ pub struct EndpointOptions {
     /// [`BindTo::Auto`] means [`BindTo::Any`]. Routes and addresses themselves are never touched.
     pub follow_network: bool,
     /// SCTP port, 1 to 65535. It is inside the packets; any number will do as long as peers know
-    /// it.
+    /// it. 0 takes [`DEFAULT_PORT`], or with `raw_ip` one that is free, from 49152 to 65535.
     pub sctp_port: u16,
+    /// Sends and takes SCTP over IP itself (protocol 132), too, beside UDP: at the same addresses,
+    /// without UDP ports. Remote addresses with port 0 are reached in this way, and peers are
+    /// answered as they ask (RFC 6951 §5.4). Packets have 8 bytes more for data.
+    ///
+    /// Needs Linux and CAP_NET_RAW when the endpoint is bound. All raw sockets of a host see all
+    /// SCTP packets, so the SCTP port must be this endpoint's alone; another endpoint of this crate
+    /// that has it is an error. Packets to other SCTP ports are not answered.
+    pub raw_ip: bool,
     /// Lets peers open associations.
     pub accept: bool,
     /// Associations that peers have opened and that wait for [`accept`](crate::Endpoint::accept),
@@ -99,7 +107,7 @@ impl EndpointOptions {
     /// Accepts associations on port 9899 of every address.
     pub fn server(security: impl Into<Security>) -> EndpointOptions {
         let client = EndpointOptions::client(security);
-        EndpointOptions { udp_port: DEFAULT_PORT, accept: true, ..client }
+        EndpointOptions { udp_port: DEFAULT_PORT, sctp_port: DEFAULT_PORT, accept: true, ..client }
     }
 
     /// Opens associations only, from a free port of every address.
@@ -122,7 +130,8 @@ impl EndpointOptions {
             #[cfg(feature = "relay")]
             relay_use: RelayUse::Beside,
             follow_network: true,
-            sctp_port: DEFAULT_PORT,
+            sctp_port: 0,
+            raw_ip: false,
             accept: false,
             accept_backlog: 128,
             strangers: None,
@@ -136,7 +145,8 @@ impl EndpointOptions {
 #[derive(Clone, Debug)]
 pub struct ConnectTarget {
     /// The peer's UDP addresses; the first is tried first, and `::ffff:192.0.2.1` is 192.0.2.1.
-    /// They are matched with the local ones as [`pair`](crate::pair) says.
+    /// They are matched with the local ones as [`pair`](crate::pair) says. An address with port 0
+    /// is reached over IP itself, by an endpoint with [`EndpointOptions::raw_ip`].
     pub remotes: Vec<SocketAddr>,
     /// Addresses that relays gave the peer; these come first, as they are reached from everywhere.
     pub relayed: Vec<RelayedAddress>,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use manypath_net::{
     Followed, NetworkWatch, NewAddress, Relays, UdpSockets, pair, preferred_source,
 };
-use manypath_proto::{AssocId, Instant, PathId};
+use manypath_proto::{AssocId, Instant, PathId, is_raw_ip};
 
 use crate::shared::{Inner, Shared};
 
@@ -102,7 +102,7 @@ impl Roaming {
     ) {
         inner.set_bound(sockets);
         if !inner.hides_addresses {
-            inner.assocs.engine.set_local_addresses(inner.bound.concrete().collect());
+            inner.assocs.engine.set_local_addresses(inner.bound.concrete_of_all());
         }
         inner.apply_ranks(now); // before paths from new addresses come
         let open = inner.assocs.open();
@@ -197,7 +197,7 @@ impl Roaming {
             let source = if lost.on_any { usable_source(lost.remote) } else { None };
             let Some(ip) = source else { return true };
             if let Some(assoc) = inner.assocs.engine.assoc_mut(lost.assoc) {
-                assoc.add_path(now, SocketAddr::new(ip, port), lost.remote);
+                assoc.add_path(now, source_to(lost.remote, ip, port), lost.remote);
             }
             false
         });
@@ -219,7 +219,7 @@ fn follow_route(now: Instant, inner: &mut Inner, id: AssocId, sockets: &UdpSocke
             continue;
         }
         let Some(ip) = usable_source(remote) else { continue };
-        let source = SocketAddr::new(ip, port);
+        let source = source_to(remote, ip, port);
         if !sockets.is_on_any(source) || there.iter().any(|p| p.local == source) {
             continue;
         }
@@ -228,6 +228,11 @@ fn follow_route(now: Instant, inner: &mut Inner, id: AssocId, sockets: &UdpSocke
             assoc.move_path(now, path, source);
         }
     }
+}
+
+/// A local address to send to a remote from: with the UDP port, or over IP itself.
+pub(crate) fn source_to(remote: SocketAddr, ip: IpAddr, udp_port: u16) -> SocketAddr {
+    SocketAddr::new(ip, if is_raw_ip(remote) { 0 } else { udp_port })
 }
 
 /// The source that the kernel prefers for a remote; `None` if it has no route there. A host that

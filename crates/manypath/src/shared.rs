@@ -43,7 +43,19 @@ pub(crate) struct Shared {
     /// A handle waits for sockets of uplinks.
     pub(crate) look_at_uplinks: AtomicBool,
     pub(crate) notes: Vec<String>,
+    /// The SCTP port over IP itself, if that is used.
+    pub(crate) raw_ip_port: Option<u16>,
     pub(crate) relays: watch::Sender<Vec<RelayStatus>>,
+}
+
+/// Facts about the sockets of an endpoint.
+pub(crate) struct Below {
+    pub(crate) bound: BoundAddresses,
+    /// The SCTP port over IP itself, if that is used.
+    pub(crate) raw_ip_port: Option<u16>,
+    /// Notes for the user.
+    pub(crate) notes: Vec<String>,
+    pub(crate) follows_uplinks: bool,
 }
 
 /// Bounds of an endpoint that accepts.
@@ -58,12 +70,11 @@ impl Shared {
     pub(crate) fn new(
         engine: proto::Endpoint,
         clock: Clock,
-        bound: BoundAddresses,
-        notes: Vec<String>,
+        below: Below,
         relays: Vec<RelayStatus>,
         limits: AcceptLimits,
-        follows_uplinks: bool,
     ) -> Arc<Shared> {
+        let Below { bound, raw_ip_port, notes, follows_uplinks } = below;
         let inner = Inner {
             assocs: Associations::new(engine),
             accept: AcceptQueue::new(limits.backlog),
@@ -88,6 +99,7 @@ impl Shared {
             follows_uplinks,
             look_at_uplinks: AtomicBool::new(false),
             notes,
+            raw_ip_port,
             relays: watch::Sender::new(relays),
         })
     }

@@ -18,6 +18,7 @@ use manypath_net::{
 };
 use manypath_proto::{AssocId, Instant, PathRank};
 
+use crate::roaming::source_to;
 use crate::shared::{Inner, Shared};
 use crate::wakers::Wakers;
 
@@ -156,7 +157,7 @@ impl Inner {
         let beside: Vec<_> = beside.map(|path| (path.id, path.remote)).collect();
         for (path, remote) in beside {
             if let Some(uplink) = uplinks.used.iter().find(|u| u.remotes.contains(&remote)) {
-                assoc.move_path(now, path, SocketAddr::new(uplink.ip, self.bound.port()));
+                assoc.move_path(now, path, source_to(remote, uplink.ip, self.bound.port()));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use manypath_net::{RelayChange, RelayStatus, Way};
-use manypath_proto::{AssocId, Endpoint, Instant};
+use manypath_proto::{AssocId, Endpoint, Instant, is_raw_ip};
 
 /// Maximum number of relays' addresses whose names are kept, so that a relay that keeps giving out
 /// new ones fills nothing.
@@ -34,6 +34,7 @@ impl RelayPaths {
 
     /// Requests paths to the peer of a new association, and gives it those that are open. One for
     /// each relay: relay i goes to the peer's address i, the list beginning again at its end.
+    /// Relays forward UDP only.
     pub(crate) fn add_user(
         &mut self,
         now: Instant,
@@ -41,6 +42,7 @@ impl RelayPaths {
         id: AssocId,
         remotes: Vec<SocketAddr>,
     ) {
+        let remotes: Vec<_> = remotes.into_iter().filter(|remote| !is_raw_ip(*remote)).collect();
         if self.relays == 0 || remotes.is_empty() {
             return;
         }

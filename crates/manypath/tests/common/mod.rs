@@ -5,6 +5,8 @@
     reason = "part of several test programs, each using some of it"
 )]
 
+#[cfg(target_os = "linux")]
+pub mod namespace;
 pub mod relay;
 pub mod stranger;
 
