@@ -227,6 +227,8 @@ impl Place {
 /// A socket opened and configured, not yet known to a runtime.
 pub(crate) struct Bound {
     pub(crate) socket: std::net::UdpSocket,
+    /// Beside a raw socket: see [`raw`].
+    pub(crate) keeper: Option<Socket>,
     pub(crate) local: SocketAddr,
     pub(crate) place: Place,
     /// Why the socket is not kept to its interface, if it should be.
@@ -333,7 +335,7 @@ pub(crate) fn open_one(place: &Place, port: u16) -> Result<Bound, BindError> {
     size_buffers(&socket);
     let socket = std::net::UdpSocket::from(socket);
     let local = socket.local_addr().map_err(system)?;
-    Ok(Bound { socket, local, place: place.clone(), note })
+    Ok(Bound { socket, keeper: None, local, place: place.clone(), note })
 }
 
 pub(crate) fn refused(address: SocketAddr, source: io::Error) -> BindError {

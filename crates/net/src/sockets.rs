@@ -21,6 +21,9 @@ pub(crate) struct Socket {
     /// The type is that of UDP for raw sockets, too: quinn-udp and the runtime treat them alike.
     pub(crate) io: UdpSocket,
     pub(crate) state: UdpSocketState,
+    /// Beside a raw socket, one that takes nothing: the kernel does not call SCTP unknown while
+    /// buffers are full.
+    pub(crate) _keeper: Option<socket2::Socket>,
     /// The bound address; unspecified for a socket on every address. The port of a raw socket is 0.
     pub(crate) local: SocketAddr,
     /// Where it was opened.
@@ -41,7 +44,8 @@ impl Socket {
         let io = UdpSocket::from_std(bound.socket).map_err(system)?;
         let place = bound.place;
         let (interface, is_lost, fragments) = (0, false, false);
-        Ok(Socket { io, state, local: address, place, interface, is_lost, fragments })
+        let _keeper = bound.keeper;
+        Ok(Socket { io, state, _keeper, local: address, place, interface, is_lost, fragments })
     }
 
     pub(crate) fn is_wildcard(&self) -> bool {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use nix::libc;
 use nix::sys::socket::setsockopt;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
@@ -33,15 +33,34 @@ pub(crate) fn open(place: &Place) -> Result<Bound, BindError> {
         })?;
     let note = place.device.as_deref().and_then(|device| bind::keep_to_device(&socket, device));
     socket.bind(&address.into()).map_err(|source| bind::refused(address, source))?;
-    if place.kind == PlaceKind::RawMute {
-        let _ = socket.set_recv_buffer_size(0); // the least there is: nobody reads it
-    } else {
+    let is_read = place.kind != PlaceKind::RawMute;
+    let keeper = if is_read { keeper(address).ok() } else { None };
+    if is_read {
         bind::size_buffers(&socket);
+    } else {
+        take_nothing(&socket).map_err(system)?;
     }
     // The type is that of another protocol. What it is used for here, to wait and to hand the
     // descriptor on, is the same for all.
     let socket = std::net::UdpSocket::from(socket);
-    Ok(Bound { socket, local: address, place: place.clone(), note })
+    Ok(Bound { socket, keeper, local: address, place: place.clone(), note })
+}
+
+/// A raw socket that queues nothing. While the buffers of all raw sockets for a packet are full,
+/// Linux says "protocol unreachable", and peers give their associations up. This one is never full.
+fn keeper(address: SocketAddr) -> io::Result<Socket> {
+    let protocol = Protocol::from(i32::from(SCTP));
+    let keeper = Socket::new(Domain::for_address(address), Type::RAW, Some(protocol))?;
+    take_nothing(&keeper)?;
+    keeper.bind(&address.into())?;
+    Ok(keeper)
+}
+
+/// Has the kernel drop all that arrives at a socket.
+fn take_nothing(socket: &Socket) -> io::Result<()> {
+    /// BPF: return a constant, the number of bytes to keep.
+    const RETURN: u16 = 0x06;
+    socket.attach_filter(&[SockFilter::new(RETURN, 0, 0, 0)])
 }
 
 /// A note for hosts whose kernel has SCTP of its own, which answers every packet, too.

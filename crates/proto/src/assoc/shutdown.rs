@@ -16,6 +16,9 @@ use crate::path::Path;
 use crate::time::Instant;
 use crate::view::{PathId, PathState};
 
+/// Time after which a peer is no longer known to be there: RTO.Min of RFC 9260.
+const HEARD_LATELY: Duration = Duration::from_secs(1);
+
 impl Association {
     /// Closes gracefully: everything queued is delivered first (RFC 9260 §9.2). An association that
     /// is not established yet ends at once, with an abort if messages are lost.
@@ -49,13 +52,20 @@ impl Association {
     /// The peer's host does not know SCTP. That ends the association as an ABORT would (RFC 9260
     /// §10, ICMP8).
     ///
-    /// Deviation: one whose packets must be protected is not ended by a message that is not.
-    pub(crate) fn peer_has_no_sctp(&mut self) {
-        if !self.refuses_plain() {
-            self.tell_if_readable();
-            self.control.clear();
-            self.close(AssocClosed::NoSuchProtocol);
+    /// Deviation: an association whose packets must be protected is not ended by a message that is
+    /// not. Nor is one whose peer was heard a moment ago, because Linux also says so while the
+    /// buffer of a raw socket is full.
+    pub(crate) fn peer_has_no_sctp(&mut self, now: Instant) {
+        let heard = self.paths.iter().filter_map(|p| p.liveness.last_heard).max();
+        let is_alive = heard.is_some_and(|at| now - at < HEARD_LATELY);
+        // In SHUTDOWN-ACK-SENT both ends have everything, and the peer may be gone.
+        let is_done = matches!(self.state, State::ShutdownAckSent { .. });
+        if self.refuses_plain() || (is_alive && !is_done) {
+            return;
         }
+        self.tell_if_readable();
+        self.control.clear();
+        self.close(if is_done { AssocClosed::Shutdown } else { AssocClosed::NoSuchProtocol });
     }
 
     /// True while INIT waits for its answer.

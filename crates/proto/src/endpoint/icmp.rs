@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use manypath_wire::{COMMON_HEADER_LEN, chunk_type};
 
 use super::{Endpoint, PacketTooBig};
-use crate::assoc::Association;
 use crate::time::Instant;
 
 /// A message of ICMP or ICMPv6 that a packet of ours has drawn.
@@ -49,7 +48,7 @@ impl Endpoint {
             }
             IcmpKind::NoSuchProtocol => {
                 let Some(index) = self.quoted_association(remote, quoted) else { return };
-                self.deliver(index, Association::peer_has_no_sctp);
+                self.deliver(index, |assoc| assoc.peer_has_no_sctp(now));
             }
         }
     }

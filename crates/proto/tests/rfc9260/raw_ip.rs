@@ -245,6 +245,10 @@ fn the_tag_of_a_quoted_packet_is_compared() {
     no_such_protocol(&mut t, &none); // an INIT is only quoted while it is unanswered
     assert_eq!(t.assoc().closed(), None, "ICMP6");
     no_such_protocol(&mut t, &quoted);
+    assert_eq!(t.assoc().closed(), None, "the peer was heard a moment ago");
+    t.run_ms(1000);
+    while t.next_sent().is_some() {}
+    no_such_protocol(&mut t, &quoted);
     assert!(is_ended(&t), "ICMP8: as an ABORT with the T bit");
     t.expect_nothing();
 }
@@ -280,4 +284,14 @@ fn a_router_that_takes_only_shorter_packets_makes_them_shorter() {
         probe.is_some_and(|p| p.contains("PAD")),
         "ICMP7: what it named is asked for ({before})"
     );
+}
+
+#[test]
+fn a_host_whose_program_has_ended_after_a_shutdown_is_no_failure() {
+    let mut t = over_ip(Setup::server()).established();
+    t.peer(shutdown(0));
+    t.expect("SHUTDOWN ACK");
+    let quoted = t.last().packet.bytes()[..8].to_vec();
+    no_such_protocol(&mut t, &quoted);
+    assert_eq!(t.assoc().closed(), Some(&AssocClosed::Shutdown), "both ends have everything");
 }
