@@ -16,7 +16,7 @@ static void usage(const char *problem)
 	fprintf(stderr,
 	        "usrsctp_peer: %s\n"
 	        "usage: usrsctp_peer (listen|connect) OPTIONS (send BYTES | receive [BYTES] | echo [BYTES])\n"
-	        "  --udp-port N          our encapsulation port (required)\n"
+	        "  --udp-port N          our encapsulation port (required); 0: none, over IP itself, on both sides\n"
 	        "  --remote-udp-port N   the peer's encapsulation port (connect)\n"
 	        "  --local A[,B...]      our addresses (required)\n"
 	        "  --remote A[,B...]     the peer's addresses (connect)\n"
@@ -193,10 +193,11 @@ static void parse_option(const char *name, char *value)
 {
 	if (value == NULL)
 		usage("an option needs a value");
-	if (strcmp(name, "--udp-port") == 0)
-		opt.udp_port = (uint16_t)number(value, 1, 65535, "bad --udp-port");
-	else if (strcmp(name, "--remote-udp-port") == 0)
-		opt.remote_udp_port = (uint16_t)number(value, 1, 65535, "bad --remote-udp-port");
+	if (strcmp(name, "--udp-port") == 0) {
+		opt.udp_port = (uint16_t)number(value, 0, 65535, "bad --udp-port");
+		opt.has_udp_port = true;
+	} else if (strcmp(name, "--remote-udp-port") == 0)
+		opt.remote_udp_port = (uint16_t)number(value, 0, 65535, "bad --remote-udp-port");
 	else if (strcmp(name, "--sctp-port") == 0)
 		opt.sctp_port = (uint16_t)number(value, 1, 65535, "bad --sctp-port");
 	else if (strcmp(name, "--remote-sctp-port") == 0)
@@ -287,10 +288,10 @@ void parse_options(int argc, char **argv)
 		usage("the last arguments are send BYTES, receive [BYTES] or echo [BYTES]");
 	parse_task(argv[i], i + 1 < argc ? argv[i + 1] : NULL);
 
-	if (opt.udp_port == 0 || opt.local.count == 0)
+	if (!opt.has_udp_port || opt.local.count == 0)
 		usage("--udp-port and --local are required");
-	if (!opt.listen && (opt.remote.count == 0 || opt.remote_udp_port == 0))
-		usage("connect needs --remote and --remote-udp-port");
+	if (!opt.listen && (opt.remote.count == 0 || (opt.remote_udp_port == 0) != (opt.udp_port == 0)))
+		usage("connect needs --remote and --remote-udp-port, which is 0 if --udp-port is");
 	if (opt.task == TASK_SEND && opt.bytes == 0)
 		usage("send needs a number of bytes");
 	if (opt.limit != SCTP_PR_SCTP_NONE && opt.reliable_every == 0)

@@ -43,11 +43,12 @@ struct action {
 
 struct options {
 	bool listen, unordered, echoed, nr_sack, interleave, json;
-	bool reconfigure, sack_immediately, one_at_a_time;
+	bool reconfigure, sack_immediately, one_at_a_time, has_udp_port;
 	enum task task;
 	uint64_t bytes;             /* to send, or to receive before closing; 0: until the peer closes */
 	uint8_t seed;
-	uint16_t udp_port, remote_udp_port, sctp_port, remote_sctp_port;
+	uint16_t udp_port, remote_udp_port; /* 0: over IP itself */
+	uint16_t sctp_port, remote_sctp_port;
 	struct addresses local, remote;
 	uint32_t sizes[SIZES_MAX];
 	int size_count;

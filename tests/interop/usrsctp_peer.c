@@ -537,7 +537,8 @@ static void *run(void *unused)
 	return NULL;
 }
 
-/* usrsctp as root would also open raw SCTP sockets and answer packets that are none of its business. */
+/* usrsctp as root would also open raw SCTP sockets and answer packets that are none of its business. Over IP itself it
+ * needs them, in a network namespace of its own. */
 static void drop_raw_sockets(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -568,11 +569,12 @@ int main(int argc, char **argv)
 
 	parse_options(argc, argv);
 	report_init();
-	if (!udp_port_free()) {
+	if (opt.udp_port != 0 && !udp_port_free()) {
 		fail("UDP port %d: %s", opt.udp_port, strerror(errno));
 		return print_report(false);
 	}
-	drop_raw_sockets();
+	if (opt.udp_port != 0)
+		drop_raw_sockets();
 	usrsctp_init(opt.udp_port, NULL, NULL);
 	/* By default usrsctp does not verify the CRC32c of packets it takes for local ones. */
 	usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);

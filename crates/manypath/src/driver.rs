@@ -36,6 +36,9 @@ const BLOCKED_BATCHES: usize = 16;
 /// Bytes of one batch at most: what UDP can carry, since the system segments one large datagram.
 const BATCH_BYTES: usize = 65_507;
 
+/// ICMP messages that wait until no packet does.
+const ICMP_MAX: usize = 64;
+
 /// How often the interfaces' MTU is looked at; and when a packet was too long for one, at most.
 const MTU_INTERVAL: Duration = Duration::from_secs(10);
 const MTU_INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -140,9 +143,6 @@ impl Driver {
             for Refused { local, remote, len } in refused {
                 inner.assocs.engine.packet_refused(now, local, remote, len);
             }
-            for report in self.icmp.drain(..) {
-                inner.assocs.engine.handle_icmp(now, report.message());
-            }
             self.run_relays(inner, now);
             let search = self.run_direct(inner, now);
             inner.keep_relayed(&mut self.received);
@@ -151,6 +151,12 @@ impl Driver {
             }
             let now = self.shared.clock.now().max(now);
             self.feed(inner, now, max_batches, segments);
+            if !arrived {
+                // Last: a program that has ended said good-bye before its host says that it is gone.
+                for report in self.icmp.drain(..) {
+                    inner.assocs.engine.handle_icmp(now, report.message());
+                }
+            }
             self.judge_timers(inner, now, arrived);
             // What these make the application's side do, such as an ABORT, leaves in this round.
             inner.drain_events(now);
@@ -419,6 +425,7 @@ impl Driver {
             let reads_first = self.late.reads_first();
             let arrived = !self.waiting.is_empty() || self.receive(cx);
             let _ = self.sockets.poll_icmp(cx, &mut self.icmp); // it wakes this task for more
+            self.icmp.truncate(ICMP_MAX);
             #[cfg(feature = "relay")]
             self.direct.take(self.shared.clock.now(), &mut self.received);
             self.relays.unwrap(self.shared.clock.now(), &mut self.received);

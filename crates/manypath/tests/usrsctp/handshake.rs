@@ -274,7 +274,7 @@ fn manypath_refuses_if_it_does_not_accept() {
         let endpoint = Endpoint::bind(EndpointOptions { accept: false, ..case.endpoint_options() });
         let endpoint = endpoint.expect("an endpoint");
         let to = (&LOOPBACK[..], endpoint.udp_port());
-        let peer = Peer::connect(&[], &LOOPBACK, to, "receive").await;
+        let peer = Peer::connect_from(free_udp_port(), &[], &LOOPBACK, to, "receive").await;
         let report = soon("usrsctp gives up at once", peer.report()).await;
         assert_eq!((report.text("closed_by"), report.number("bytes")), ("peer-abort", 0));
     });

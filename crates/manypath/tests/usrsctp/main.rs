@@ -1,5 +1,6 @@
-//! manypath against other SCTP stacks over UDP encapsulation on loopback, played by the programs of
-//! `tests/interop`, which these tests build: usrsctp in C, and pion in Go.
+//! manypath against other SCTP stacks over UDP encapsulation on loopback, or over IP itself between
+//! namespaces. They are played by the programs of `tests/interop`, which these tests build: usrsctp
+//! in C, and pion in Go.
 //!
 //! `MANYPATH_SKIP_USRSCTP=1` and `MANYPATH_SKIP_PION=1` skip the cases of one and say so. Tests
 //! with several addresses on the C side need network namespaces; where there are none they are
@@ -17,6 +18,7 @@ mod losses;
 mod nr_sack;
 mod partial;
 mod pion;
+mod raw_ip;
 mod reconfiguration;
 mod transfer;
 mod two_addresses;

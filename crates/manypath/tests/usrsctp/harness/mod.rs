@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use manypath::{
-    Association, AuthKeys, BindTo, Config, ConnectTarget, Endpoint, EndpointOptions, Security,
+    Association, AuthKeys, BindError, BindTo, Config, ConnectTarget, DEFAULT_PORT, Endpoint,
+    EndpointOptions, Security, SocketError,
 };
 
 pub use namespace::{Link, in_namespace, in_two_namespaces};
@@ -120,6 +121,7 @@ pub struct Case {
     peer_prefix: Vec<String>,
     peer: String,
     auth_keys: AuthKeys,
+    raw_ip: bool,
 }
 
 /// An association that is up. Everything ends when this is dropped.
@@ -145,6 +147,7 @@ impl Case {
             peer_prefix: Vec::new(),
             peer: peer.to_owned(),
             auth_keys: AuthKeys::default(),
+            raw_ip: false,
         }
     }
 
@@ -159,6 +162,18 @@ impl Case {
         self.auth_keys.set(number, secret.as_bytes()).expect("room for a key");
         self.auth_keys.activate(number).expect("it is there");
         self
+    }
+
+    /// Everything goes over IP itself. The peer must be in another namespace: it answers all SCTP
+    /// packets that it sees.
+    pub fn over_ip(mut self) -> Case {
+        self.raw_ip = true;
+        self
+    }
+
+    /// The UDP port of an end; 0 over IP itself.
+    fn port(&self, udp_port: u16) -> u16 {
+        if self.raw_ip { 0 } else { udp_port }
     }
 
     /// Other addresses.
@@ -190,6 +205,8 @@ impl Case {
             bind: self.ours.iter().map(|&ip| BindTo::Address(ip)).collect(),
             accept: self.opens == Opens::Usrsctp,
             auth_keys: self.auth_keys.clone(),
+            raw_ip: self.raw_ip,
+            sctp_port: DEFAULT_PORT,
             ..EndpointOptions::client(Security::Plain)
         }
     }
@@ -221,10 +238,11 @@ impl Case {
 
     /// Opens the association.
     pub async fn start(self) -> Running {
-        let endpoint = Endpoint::bind(self.endpoint_options()).expect("an endpoint");
+        let endpoint = self.endpoint().await;
         match self.opens {
             Opens::Manypath => {
-                let peer = Peer::listen(&self.peer_prefix, &self.theirs, &self.peer).await;
+                let port = self.port(free_udp_port());
+                let peer = Peer::listen_on(port, &self.peer_prefix, &self.theirs, &self.peer).await;
                 let (relays, port) = self.start_relays(&self.theirs, peer.udp_port).await;
                 let remotes = self.theirs.iter().map(|&ip| SocketAddr::new(ip, port));
                 let association = soon("manypath connects", endpoint.connect(peer_at(remotes)));
@@ -232,17 +250,31 @@ impl Case {
                 Running { association, peer, endpoint, relays }
             }
             Opens::Usrsctp => {
-                let (relays, port) = self.start_relays(&self.ours, endpoint.udp_port()).await;
+                let (relays, port) =
+                    self.start_relays(&self.ours, self.port(endpoint.udp_port())).await;
                 let (peer, association) = self.connect_peer(&endpoint, port).await;
                 Running { association, peer, endpoint, relays }
             }
         }
     }
 
+    /// The endpoint, once that of the case before has given its SCTP port back.
+    async fn endpoint(&self) -> Endpoint {
+        let binding = async {
+            loop {
+                match Endpoint::bind(self.endpoint_options()) {
+                    Err(BindError::Socket(SocketError::SctpPortInUse(_))) => pause(5).await,
+                    bound => return bound.expect("an endpoint"),
+                }
+            }
+        };
+        soon("the SCTP port is free", binding).await
+    }
+
     /// Has usrsctp connect to `port` of our addresses, from a port of its own.
     async fn connect_peer(&self, endpoint: &Endpoint, port: u16) -> (Peer, Association) {
-        let peer =
-            Peer::connect(&self.peer_prefix, &self.theirs, (&self.ours, port), &self.peer).await;
+        let (from, to) = (self.port(free_udp_port()), (&self.ours[..], port));
+        let peer = Peer::connect_from(from, &self.peer_prefix, &self.theirs, to, &self.peer).await;
         let association = soon("usrsctp connects", endpoint.accept()).await.expect("accepted");
         (peer, association)
     }

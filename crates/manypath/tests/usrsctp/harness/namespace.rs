@@ -25,7 +25,8 @@ pub fn in_namespace(name: &str, test: impl Future<Output = ()>) {
 }
 
 /// Runs the test named `name` in a namespace with two links to another one; it gets the [`Link`]s.
-/// The near ends have the addresses 10.99.1.1 and 10.99.2.1, the far ends 10.99.1.2 and 10.99.2.2.
+/// The near ends have the addresses 10.99.1.1 and 10.99.2.1, the far ends 10.99.1.2 and 10.99.2.2,
+/// and fd00:99:1::1 and so on.
 pub fn in_two_namespaces<T: Future<Output = ()>>(name: &str, test: impl FnOnce([Link; 2]) -> T) {
     in_namespace(name, async {
         let far = FarNamespace::new();
@@ -116,10 +117,12 @@ impl FarNamespace {
         let link = Link { number, keeper: std::sync::Arc::clone(&self.0) };
         run(&format!("ip link add a{number} type veth peer name b{number} netns {pid}"));
         run(&format!("ip addr add 10.99.{number}.1/24 dev a{number}"));
+        run(&format!("ip addr add fd00:99:{number}::1/64 dev a{number} nodad"));
         run(&format!("ip link set a{number} up"));
         let enter = link.far_prefix().join(" ");
         run(&format!("{enter} ip link set lo up"));
         run(&format!("{enter} ip addr add 10.99.{number}.2/24 dev b{number}"));
+        run(&format!("{enter} ip addr add fd00:99:{number}::2/64 dev b{number} nodad"));
         run(&format!("{enter} ip link set b{number} up"));
         link
     }

@@ -134,17 +134,8 @@ impl Peer {
         peer
     }
 
-    /// Starts it; it connects to `port` of the addresses `to`.
-    pub async fn connect(
-        prefix: &[String],
-        local: &[IpAddr],
-        to: (&[IpAddr], u16),
-        task: &str,
-    ) -> Peer {
-        Peer::connect_from(free_udp_port(), prefix, local, to, task).await
-    }
-
-    /// The same, from the UDP port `udp_port`.
+    /// Starts it on the UDP port `udp_port`; it connects to a port of these addresses. Ports of 0
+    /// mean IP itself.
     pub async fn connect_from(
         udp_port: u16,
         prefix: &[String],
