@@ -22,6 +22,7 @@ import marks  # noqa: E402
 import nat_cases  # noqa: E402
 import only_cases  # noqa: E402
 import overlay_paths  # noqa: E402
+import raw_ip  # noqa: E402
 import relays  # noqa: E402
 import roaming  # noqa: E402
 import secrecy  # noqa: E402
@@ -35,7 +36,7 @@ from requirements import add_binary, add_require, skip  # noqa: E402
 from second_chance import Verdict, judge, settle  # noqa: E402
 
 # Their senders are slow, or wait for what happens next.
-WAITING = {"hoarding", "abort-loop", "verdict", *hostile.CASES, *roaming.CASES, *sizes.CASES, *failures.CASES, *secrecy.CASES, *slow.CASES}
+WAITING = {"hoarding", "abort-loop", "verdict", *hostile.CASES, *roaming.CASES, *sizes.CASES, *raw_ip.CASES, *failures.CASES, *secrecy.CASES, *slow.CASES}
 TOGETHER = 5  # of these at a time
 SHOWN = {Verdict.GOOD: "ok    ", Verdict.LATE: "LATE  ", Verdict.WRONG: "FAILED"}
 LATE_MAX = 2  # times that a case is run again because the machine was late
@@ -142,7 +143,7 @@ def main():
     named = {**overlay_paths.MEASURED, **strangers.MEASURED}
     # The slowest of those that run together begin first.
     known = {**slow.CASES, **cases.CASES, **relays.CASES, **nat_cases.CASES, **direct_cases.CASES, **hostile.CASES,
-             **only_cases.CASES, **code_cases.CASES, **roaming.CASES, **sizes.CASES, **marks.CASES, **strangers.CASES, **uplinks.CASES,
+             **only_cases.CASES, **code_cases.CASES, **roaming.CASES, **sizes.CASES, **marks.CASES, **raw_ip.CASES, **strangers.CASES, **uplinks.CASES,
              **aliases.CASES, **named}
     known |= failures.CASES | secrecy.CASES
     options = parse(known)

@@ -29,8 +29,8 @@ use clap_complete::Shell;
 use manypath_trust::Erased;
 
 pub(crate) use common::{
-    BindArgs, DEFAULT_PORT, ListenArgs, ListenViaArgs, RelayPeersArgs, RelayUseArgs, ReportArgs,
-    TURN_PORT, TraceArgs, TransportArgs, ViaArgs,
+    BindArgs, DEFAULT_PORT, IpArgs, ListenArgs, ListenViaArgs, RelayPeersArgs, RelayUseArgs,
+    ReportArgs, TURN_PORT, TraceArgs, TransportArgs, ViaArgs,
 };
 pub(crate) use decrypt::DecryptArgs;
 pub(crate) use doctor::DoctorArgs;
@@ -386,6 +386,9 @@ pub(crate) struct SendArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
+    /// SCTP over IP itself.
+    #[command(flatten)]
+    pub ip: IpArgs,
     /// Relays that those know of.
     #[command(flatten)]
     pub relay_peers: RelayPeersArgs,
@@ -560,6 +563,9 @@ pub(crate) struct PerfClientArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
+    /// SCTP over IP itself.
+    #[command(flatten)]
+    pub ip: IpArgs,
     /// Relays that those know of.
     #[command(flatten)]
     pub relay_peers: RelayPeersArgs,

@@ -152,7 +152,8 @@ impl Driver {
             let now = self.shared.clock.now().max(now);
             self.feed(inner, now, max_batches, segments);
             if !arrived {
-                // Last: a program that has ended said good-bye before its host says that it is gone.
+                // Last: a program that has ended said good-bye before its host says that it is
+                // gone.
                 for report in self.icmp.drain(..) {
                     inner.assocs.engine.handle_icmp(now, report.message());
                 }

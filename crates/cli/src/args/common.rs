@@ -48,6 +48,27 @@ pub(crate) struct BindArgs {
     pub bind: Vec<Bind>,
 }
 
+/// SCTP over IP itself.
+#[derive(Copy, Clone, Debug, Default, Args)]
+pub(crate) struct IpArgs {
+    /// Sends SCTP over IP itself (protocol 132), not in UDP, to SCTP port PORT [default: 9899]
+    ///
+    /// As in `perf client --ip 192.0.2.7` or `send --ip=5001 FILE TICKET`. The other end needs --ip
+    /// with the same PORT, or is another SCTP stack. The UDP port of a ticket is not used. Packets
+    /// have 8 bytes more for data, and pass few NATs. Needs Linux and the capability CAP_NET_RAW:
+    /// run `sudo setcap cap_net_raw+ep` on the program once, or run it with sudo.
+    #[arg(
+        long,
+        value_name = "PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "9899",
+        value_parser = clap::value_parser!(u16).range(1..),
+        conflicts_with_all = ["via", "relay_only", "direct_only"]
+    )]
+    pub ip: Option<u16>,
+}
+
 /// Relays.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ViaArgs {
@@ -176,6 +197,22 @@ pub(crate) struct ListenArgs {
     /// what this side sends, acknowledgements included; the peer decides on its own.
     #[arg(long, visible_alias = "bind", value_name = "A[:RANK],B", value_delimiter = ',')]
     pub listen: Vec<Bind>,
+    /// Also takes SCTP over IP itself (protocol 132), at SCTP port PORT [default: 9899]
+    ///
+    /// For senders with --ip and other SCTP stacks, as in `recv --ip` or `perf server --ip=5001`.
+    /// UDP goes on as before. The SCTP port is inside the packets; a second program with --ip on
+    /// this host needs another one, and then so do all its senders. Needs Linux and the capability
+    /// CAP_NET_RAW: run `sudo setcap cap_net_raw+ep` on the program once, or run it with sudo.
+    #[arg(
+        long,
+        value_name = "PORT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "9899",
+        value_parser = clap::value_parser!(u16).range(1..),
+        conflicts_with = "relay_only"
+    )]
+    pub ip: Option<u16>,
     /// UDP port to listen on; 0 takes a free one [default: 9899; `recv` takes a free one if another
     /// program has that]
     #[arg(long)]

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use manypath_trust::Erased;
 
 use super::{
-    BindArgs, ClientSecurityArgs, ListenArgs, ListenViaArgs, LiveArgs, QrArgs, RelayPeersArgs,
-    RelayUseArgs, ReportArgs, ServerSecurityArgs, TransportArgs, ViaArgs,
+    BindArgs, ClientSecurityArgs, IpArgs, ListenArgs, ListenViaArgs, LiveArgs, QrArgs,
+    RelayPeersArgs, RelayUseArgs, ReportArgs, ServerSecurityArgs, TransportArgs, ViaArgs,
 };
 use crate::commands::proxy::forward::{Forward, ListenAt};
 use manypath_proxy::rules::Rule;
@@ -149,6 +149,9 @@ pub(crate) struct ProxyConnectArgs {
     /// Relays.
     #[command(flatten)]
     pub via: ViaArgs,
+    /// SCTP over IP itself.
+    #[command(flatten)]
+    pub ip: IpArgs,
     /// Relays that those know of.
     #[command(flatten)]
     pub relay_peers: RelayPeersArgs,

@@ -19,7 +19,7 @@ use manypath_trust::Code;
 use manypath_trust::password::Password;
 use tokio::task::JoinSet;
 
-use crate::args::{DEFAULT_PORT, RecvArgs};
+use crate::args::{DEFAULT_PORT, ListenArgs, RecvArgs};
 use crate::commands::names::Announced;
 use crate::connect::relayed::{self, RelayedPlaces};
 use crate::connect::security::Serving;
@@ -66,9 +66,7 @@ pub(crate) async fn run(args: RecvArgs) -> Result<()> {
     let endpoint = open(config, &args, relays, security, &screen)?;
     let (addresses, port) = transport::told_place(&endpoint, args.via.relay_use.wanted());
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
-    for note in endpoint.notes() {
-        screen.line(note);
-    }
+    transport::say_sockets(&endpoint, &screen);
     uplinks::say_left_out(&args.listen.listen, &screen);
     let relayed = RelayedPlaces::wait(&endpoint, &args.via, &screen).await?;
     let shown = match &code {
@@ -130,7 +128,8 @@ fn open(
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
     let relay_use = args.via.relay_use.wanted();
     let relay_numbers = args.code.code;
-    let listening = Listening { bind: &args.listen.listen, port, relays, relay_use, relay_numbers };
+    let ListenArgs { listen: bind, ip, .. } = &args.listen;
+    let listening = Listening { bind, port, ip: *ip, relays, relay_use, relay_numbers };
     if args.listen.port.is_some() {
         return transport::open(config, listening, security);
     }

@@ -65,6 +65,7 @@ pub(crate) async fn run(args: SendArgs) -> Result<()> {
     let relays = via::relays(&args.via.via).await?.told(&screen);
     let near = Near::new(config, receiver.security.clone(), &screen)
         .bind(&args.bind)
+        .ip(args.ip)
         .relays(relays, &args.relay_peers)
         .relay_use(args.relay_use, !receiver.target.relayed.is_empty())?
         .trace_hops(&args.trace, true)?

@@ -182,6 +182,7 @@ mod tests {
             let listening = Listening {
                 bind: &loopback,
                 port: 0,
+                ip: None,
                 relays: Vec::new(),
                 relay_use: RelayUse::Beside,
                 relay_numbers: false,

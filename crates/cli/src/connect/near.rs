@@ -22,7 +22,9 @@ use manypath::{
 };
 use manypath_live::Total;
 
-use crate::args::{BindArgs, RecordArgs, RelayPeersArgs, RelayUseArgs, ReportArgs, TraceArgs};
+use crate::args::{
+    BindArgs, IpArgs, RecordArgs, RelayPeersArgs, RelayUseArgs, ReportArgs, TraceArgs,
+};
 use crate::connect::bind::Bind;
 use crate::connect::security::NOT_ENCRYPTED;
 use crate::connect::transport::{self, Answer, bind_failure, open_with};
@@ -41,6 +43,8 @@ pub(crate) struct Near<'a> {
     security: Security,
     screen: &'a Screen,
     bind: &'a [Bind],
+    /// SCTP is sent over IP itself.
+    is_over_ip: bool,
     relays: Vec<Relay>,
     uses_relay_peers: bool,
     relay_use: RelayUse,
@@ -75,6 +79,7 @@ impl<'a> Near<'a> {
             security,
             screen,
             bind: &[],
+            is_over_ip: false,
             relays: Vec::new(),
             uses_relay_peers: true,
             relay_use: RelayUse::Beside,
@@ -86,6 +91,11 @@ impl<'a> Near<'a> {
     /// Takes local addresses or interfaces from `--bind`.
     pub(crate) fn bind(self, args: &'a BindArgs) -> Near<'a> {
         Near { bind: &args.bind, ..self }
+    }
+
+    /// Sends SCTP over IP itself, if `--ip` says so.
+    pub(crate) fn ip(self, args: IpArgs) -> Near<'a> {
+        Near { is_over_ip: args.ip.is_some(), ..self }
     }
 
     /// Adds a path through each relay, and through those that they know of if the user wants that.
@@ -144,6 +154,7 @@ impl<'a> Near<'a> {
     pub(crate) fn open(self) -> Result<NearEnd> {
         let Near { config, security, screen, bind, relays, uses_relay_peers, relay_use, .. } = self;
         let options = EndpointOptions {
+            raw_ip: self.is_over_ip,
             relays,
             relay_peers: uses_relay_peers,
             relay_use,

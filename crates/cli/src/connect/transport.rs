@@ -9,7 +9,7 @@ use manypath::config::Config;
 use manypath::{
     AssocClosed, Association, BindError, BindTo, ConnectError, ConnectTarget, DirectPathError,
     Endpoint, EndpointOptions, Relay, RelayUse, Security, SendError, SendOptions, SocketError,
-    StrangerLimits, is_link_local_v6,
+    StrangerLimits, is_link_local_v6, is_raw_ip,
 };
 use manypath_files::relative::printable;
 use manypath_transfer::{Again, Opening, OpeningError, PeerReason};
@@ -17,10 +17,12 @@ pub(crate) use manypath_transfer::{
     CHUNKS_PER_MESSAGE, abort, bulk_message_size, finish, reachable,
 };
 
-use crate::args::DEFAULT_PORT;
+use crate::args::{DEFAULT_PORT, IpArgs};
 use crate::connect::bind::Bind;
+use crate::connect::dest::Destination;
 use crate::connect::reach::Reach;
 use crate::failure::{Exit, Failure, Result};
+use crate::screen::Screen;
 use crate::signals;
 
 /// Associations that wait to be accepted; more than there are strangers, who make room for each
@@ -36,6 +38,8 @@ pub(crate) struct Listening<'a> {
     pub(crate) bind: &'a [Bind],
     /// The UDP port; 0 takes a free one.
     pub(crate) port: u16,
+    /// The SCTP port, if SCTP over IP itself is taken, too.
+    pub(crate) ip: Option<u16>,
     /// Relays that it is reached through, too.
     pub(crate) relays: Vec<Relay>,
     /// The part that these play.
@@ -59,9 +63,11 @@ pub(crate) fn try_open(
     listening: Listening<'_>,
     security: Security,
 ) -> std::result::Result<Endpoint, BindError> {
-    let Listening { bind, port, relays, relay_use, relay_numbers } = listening;
+    let Listening { bind, port, ip, relays, relay_use, relay_numbers } = listening;
     let options = EndpointOptions {
         udp_port: port,
+        raw_ip: ip.is_some(),
+        sctp_port: ip.unwrap_or(0),
         accept: true,
         strangers: Some(StrangerLimits::default()),
         relays,
@@ -105,8 +111,53 @@ pub(crate) fn bind_failure(error: BindError) -> Failure {
         e @ BindError::Socket(SocketError::InUse(_)) => {
             Failure::failed(e.to_string()).hint("--port PORT here, and HOST:PORT at the other end")
         }
+        e @ BindError::Socket(SocketError::SctpPortInUse(_)) => {
+            Failure::failed(e.to_string()).hint("--ip=PORT here, and --ip=PORT at the other end")
+        }
+        BindError::Socket(SocketError::RawNotPermitted) => {
+            let program = std::env::current_exe().map_or_else(
+                |_| "$(command -v manypath)".to_owned(),
+                |program| program.display().to_string(),
+            );
+            Failure::failed("--ip: not permitted to open raw sockets, which needs CAP_NET_RAW")
+                .hint(format!("`sudo setcap cap_net_raw+ep {program}` once, or sudo"))
+        }
         e => Failure::failed(e.to_string()),
     }
+}
+
+/// Tells the user of a command that listens what its endpoint has to say about its sockets.
+pub(crate) fn say_sockets(endpoint: &Endpoint, screen: &Screen) {
+    for note in endpoint.notes() {
+        screen.line(note);
+    }
+    if let Some(port) = endpoint.raw_ip_port() {
+        let option = if port == DEFAULT_PORT { "--ip".to_owned() } else { format!("--ip={port}") };
+        screen.line(&format!(
+            "Also over IP itself (protocol 132), SCTP port {port}: the other end needs {option}."
+        ));
+    }
+}
+
+/// The peer as `--ip` reaches it: at its IP addresses, without UDP ports and relays.
+///
+/// # Errors
+/// DEST has a UDP port, which would mean nothing.
+pub(crate) fn over_ip(
+    args: IpArgs,
+    dest: &Destination,
+    target: ConnectTarget,
+) -> Result<ConnectTarget> {
+    let Some(sctp_port) = args.ip else { return Ok(target) };
+    if let Destination::Hosts(hosts) = dest
+        && let Some((host, port)) = hosts.iter().find(|(_, port)| *port != DEFAULT_PORT)
+    {
+        return Err(Failure::usage(format!("--ip: {host}:{port} names a UDP port"))
+            .hint(format!("--ip={port} for the SCTP port {port}, and DEST without a port")));
+    }
+    let mut remotes = target.remotes;
+    remotes.iter_mut().for_each(|remote| remote.set_port(0));
+    Ok(ConnectTarget { remotes, relayed: Vec::new(), sctp_port, ..target })
 }
 
 /// The addresses and the port that peers of a listener are told: none if it is reached through
@@ -162,9 +213,14 @@ const NO_RELAY: &str = "check the relays of --via and that they forward to these
 
 /// A failure for who has tried these addresses.
 fn no_answer_from(remotes: &[SocketAddr]) -> Failure {
-    let mut hint = "check that the receiver is running, its address and port, and any firewall \
-                    between (UDP must pass)"
-        .to_owned();
+    let mut hint = if remotes.iter().any(|remote| is_raw_ip(*remote)) {
+        "check that the receiver is running with --ip, its address and SCTP port, and any firewall \
+         between (IP protocol 132 must pass)"
+    } else {
+        "check that the receiver is running, its address and port, and any firewall between (UDP \
+         must pass)"
+    }
+    .to_owned();
     let reach = Reach::of(&remotes.iter().map(SocketAddr::ip).collect::<Vec<_>>());
     if let Some(doubt) = reach.doubt() {
         hint += "; ";
@@ -238,6 +294,10 @@ pub(crate) fn closed_failure(closed: &AssocClosed, peer: &str) -> Failure {
         }
         AssocClosed::HandshakeUnfinished => Failure::no_path(format!("{peer}: {closed}"))
             .hint("check that it still runs; the network between may lose longer packets"),
+        AssocClosed::NoSuchProtocol => {
+            Failure::no_path(format!("{peer} has no SCTP over IP (it says so by ICMP)"))
+                .hint("start the other end with --ip, or leave out --ip here")
+        }
         AssocClosed::Shutdown => Failure::failed(format!("{peer} ended the association early"))
             .hint("see the messages of the other side"),
         AssocClosed::Aborted => Failure::failed("interrupted"),
@@ -273,7 +333,10 @@ pub(crate) fn send_failure(error: &SendError, peer: &str) -> Failure {
 
 /// Addresses as a person reads them.
 pub(crate) fn addresses(list: &[SocketAddr]) -> String {
-    list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    let name = |address: &SocketAddr| {
+        if is_raw_ip(*address) { address.ip().to_string() } else { address.to_string() }
+    };
+    list.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// Waits until the peer has everything that was said and ends the association, or is found to be

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Pages of extensions, with the test for each rule.
-const EXTENSIONS: [&str; 8] = [
+const EXTENSIONS: [&str; 9] = [
     "rfc8260.md",
     "rfc3758.md",
     "rfc6525.md",
@@ -13,6 +13,7 @@ const EXTENSIONS: [&str; 8] = [
     "rfc9653.md",
     "ecn.md",
     "attacks.md",
+    "raw-ip.md",
 ];
 
 /// The names of all functions in the Rust files below a folder.

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use manypath::{AssocClosed, Association, DirectPathError, SendError};
+use manypath::{AssocClosed, Association, ConnectTarget, DirectPathError, SendError};
 use manypath_live::Total;
 use manypath_live::figures::state_words;
 use manypath_trace::Recorded;
@@ -53,11 +53,14 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let screen = Screen::new(&args.report);
     let calling = Calling::new(&args.security, dest.host(), None, &screen)?;
     via::warn_of_files(&args.via.via, &screen);
-    let remotes = dest.resolve().await?.told(&screen);
+    let target = ConnectTarget::new(dest.resolve().await?.told(&screen));
+    let target = transport::over_ip(args.ip, &dest, target)?;
+    let remotes = target.remotes.clone();
     let relays = via::relays(&args.via.via).await?.told(&screen);
     let is_stranger = calling.is_protected() && !calling.knows_peer;
     let near = Near::new(config, calling.security, &screen)
         .bind(&args.bind)
+        .ip(args.ip)
         .relays(relays, &args.relay_peers)
         .relay_use(args.relay_use, false)?;
     let request = request(&args, near.message_size(&remotes))?;
@@ -77,7 +80,7 @@ pub(crate) async fn run(args: PerfClientArgs) -> Result<()> {
     let hello = (!asks_later).then(|| first(Frame::Request(request)));
     let later = asks_later.then_some(&request);
     let heard = async |association: &Association| ask(association, later, &peer).await;
-    let association = near.connect(remotes, limit, hello, heard).await?;
+    let association = near.connect(target, limit, hello, heard).await?;
     transport::direct_path(&association, &peer).await?;
     let rate = request.rate.map(NonZeroU64::get);
     let followed = near.follow(&association, content(&request), rate);

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::frame::{Direction, Frame, Request};
 use super::places::Places;
 use super::run::{Broken, Carried, Measured, Run, next_frame, send};
-use crate::args::{DEFAULT_PORT, PerfServerArgs, ReportArgs};
+use crate::args::{DEFAULT_PORT, ListenArgs, PerfServerArgs, ReportArgs};
 use crate::connect::relayed::{self, RelayedPlaces, listening_on};
 use crate::connect::security::{NOT_ENCRYPTED, Serving, peer_key};
 use crate::connect::strangers::{StrangerLines, TICK};
@@ -45,12 +45,13 @@ pub(crate) async fn run(args: PerfServerArgs) -> Result<()> {
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
     let relays = relayed::relays(&args.via, &screen).await?;
     let relay_use = args.via.relay_use.wanted();
-    let listening =
-        Listening { bind: &args.listen.listen, port, relays, relay_use, relay_numbers: false };
+    let ListenArgs { listen: bind, ip, .. } = &args.listen;
+    let listening = Listening { bind, port, ip: *ip, relays, relay_use, relay_numbers: false };
     let endpoint = transport::open(config, listening, security)?;
     let (addresses, port) = transport::told_place(&endpoint, relay_use);
     let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
+    transport::say_sockets(&endpoint, &screen);
     uplinks::say_left_out(&args.listen.listen, &screen);
     let relayed = RelayedPlaces::wait(&endpoint, &args.via, &screen).await?;
     let _relayed_watch = relayed.watch(&endpoint, None, &screen);

@@ -92,7 +92,8 @@ pub(crate) async fn run(args: ProxyConnectArgs) -> Result<()> {
     via::warn_of_files(&args.via.via, &screen);
     let mut views = Views::start(&args.live, "proxy connect", &screen).await?;
     let calling = Calling::new(&args.security, dest.host(), key, &screen)?;
-    let remotes = places(&dest.target(dest.resolve().await?.told(&screen)));
+    let target = dest.target(dest.resolve().await?.told(&screen));
+    let remotes = places(&transport::over_ip(args.ip, &dest, target)?);
     let token = token(&dest, source, "manypath proxy listen", &screen)?;
     let is_protected = calling.is_protected();
     if !is_protected {
@@ -271,8 +272,11 @@ impl Connector {
 
     /// Tries to connect again, without patience for a far side that says nothing.
     async fn attempt(&self) -> Result<Link> {
-        let dest = self.dest.clone();
-        let places = async move { Ok(places(&dest.target(dest.resolve().await?.all))) };
+        let (dest, ip) = (self.dest.clone(), self.args.ip);
+        let places = async move {
+            let target = dest.target(dest.resolve().await?.all);
+            Ok(places(&transport::over_ip(ip, &dest, target)?))
+        };
         if self.far.look_up(places).await {
             self.screen.line(&format!("The far side is at {} now", self.far.name()));
         }
@@ -319,8 +323,10 @@ impl Connector {
     async fn connect(&self, limit: Duration, unanswered: Option<Duration>) -> Result<Link> {
         let relays = self.relays().await?;
         let target = self.dest.target(self.far.addresses());
+        let target = transport::over_ip(self.args.ip, &self.dest, target)?;
         let near = Near::new(self.config.clone(), self.far.security(), &self.screen)
             .bind(&self.args.bind)
+            .ip(self.args.ip)
             .relays(relays, &self.args.relay_peers)
             .relay_use(self.args.relay_use, !target.relayed.is_empty())?
             .open()?;

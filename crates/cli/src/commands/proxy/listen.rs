@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{DEFAULTS, counters, hello, memory, message_size, raise_file_limit, with_streams};
-use crate::args::{DEFAULT_PORT, ProxyListenArgs};
+use crate::args::{DEFAULT_PORT, ListenArgs, ProxyListenArgs};
 use crate::connect::relayed::{self, RelayedPlaces, listening_on};
 use crate::connect::security::{NOT_ENCRYPTED, Serving};
 use crate::connect::strangers::{StrangerLines, TICK};
@@ -80,14 +80,12 @@ pub(crate) async fn run(args: ProxyListenArgs) -> Result<()> {
     let port = args.listen.port.unwrap_or(DEFAULT_PORT);
     let relays = relayed::relays(&args.via, &screen).await?;
     let relay_use = args.via.relay_use.wanted();
-    let listening =
-        Listening { bind: &args.listen.listen, port, relays, relay_use, relay_numbers: false };
+    let ListenArgs { listen: bind, ip, .. } = &args.listen;
+    let listening = Listening { bind, port, ip: *ip, relays, relay_use, relay_numbers: false };
     let endpoint = transport::open(config, listening, security)?;
     let (addresses, port) = transport::told_place(&endpoint, relay_use);
     let _control = Control::start(&endpoint, &views, &screen, &args.report);
-    for note in endpoint.notes() {
-        screen.line(note);
-    }
+    transport::say_sockets(&endpoint, &screen);
     uplinks::say_left_out(&args.listen.listen, &screen);
     let relayed = RelayedPlaces::wait(&endpoint, &args.via, &screen).await?;
     let _relayed_watch = relayed.watch(&endpoint, None, &screen);

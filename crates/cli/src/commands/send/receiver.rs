@@ -37,6 +37,7 @@ impl Receiver {
         let sources = Sources::new(args, dest)?;
         let calling = Calling::new(&args.security, dest.host(), key, screen)?;
         let target = dest.target(dest.resolve().await?.told(screen));
+        let target = transport::over_ip(args.ip, dest, target)?;
         let remotes = transport::places(&target);
         let is_code = sources.is_code();
         let token = sources.read(dest, screen)?;
