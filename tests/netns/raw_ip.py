@@ -1,5 +1,6 @@
 """SCTP over IP itself (protocol 132): transfers with --ip, and what is said where it does not work."""
 
+import re
 import time
 
 from cases import check_goodput, prepare, settings, two_hosts
@@ -41,12 +42,13 @@ def over_ipv4(case, lab):
     """Two links; one is taken down at a third of the transfer, and up again."""
     source, _, digest = prepare(case, lab, 100)
     a, b = two_hosts(lab)
-    udp = "ip protocol udp counter"
-    sh("ip", "netns", "exec", a, "nft", "add table ip seen; add chain ip seen all "
-       f"{{ type filter hook output priority 0 ; }}; add rule ip seen all {udp}")
+    for command in ("add table ip seen", "add chain ip seen out { type filter hook output priority 0 ; }",
+                    "add rule ip seen out ip protocol udp counter", "add rule ip seen out ip protocol 132 counter"):
+        sh("ip", "netns", "exec", a, "nft", command)
     cut_link(case, lab, a, b, source, digest, [])
     seen = sh("ip", "netns", "exec", a, "nft", "list", "ruleset")
-    case.check("packets in UDP", seen.split("packets ")[1].split()[0], "packets 0 bytes 0" in seen)
+    in_udp, over_ip = (int(count) for count in re.findall(r"counter packets (\d+)", seen))
+    case.check("packets in UDP, and over IP", (in_udp, over_ip), in_udp == 0 and over_ip > 10_000)
 
 
 def over_ipv6(case, lab):
@@ -57,6 +59,8 @@ def over_ipv6(case, lab):
         lab.veth(a, f"a{i}", f"fd00:81:{i}::1/64", b, f"b{i}", f"fd00:81:{i}::2/64", "100mbit")
         for host, dev in ((a, f"a{i}"), (b, f"b{i}")):
             sh("ip", "netns", "exec", host, "sysctl", "-qw", f"net.ipv6.conf.{dev}.keep_addr_on_down=1")
+    while any("tentative" in sh("ip", "-n", host, "addr") for host in (a, b)):
+        time.sleep(0.05)
     cut_link(case, lab, a, b, source, digest, ["--listen", "fd00:81:1::2,fd00:81:2::2"])
 
 
@@ -74,17 +78,18 @@ def steady(case, lab):
 
 
 def size(case, lab):
-    """The router sends packets of at most 1420 bytes, and says so by ICMP, which counts here."""
+    """After a third the router sends packets of at most 1420 bytes, and says so by ICMP, which counts here."""
     way = Way(case, lab).forward()
-    way.says(1420)
-    source, _, digest = prepare(case, lab, 20)
+    source, size_, digest = prepare(case, lab, 20)
     words = settings(case.options)
     transfer = Transfer(lab, case.options.binary, source, way.server, [*words, "--ip"])
     transfer.start(way.client, *words, "--ip")
+    transfer.wait_bytes(size_ // 3, 60)
+    way.says(1420)
     check(case, transfer, digest, 1420)
-    sent = transfer.result(transfer.send)
-    reasons = {notice.get("reason") for notice in sent.get("notices", []) if notice["event"] == "path_mtu"}
-    case.check("who told the size", sorted(map(str, reasons)), "packet_too_big" in reasons)
+    told = [notice.get("reason") for notice in transfer.result(transfer.send).get("notices", [])
+            if notice["event"] == "path_mtu"]
+    case.check("who told the size", told, "packet_too_big" in told)
 
 
 def refused(case, lab):

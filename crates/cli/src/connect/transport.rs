@@ -156,6 +156,12 @@ pub(crate) fn over_ip(
             .hint(format!("--ip={port} for the SCTP port {port}, and DEST without a port")));
     }
     let mut remotes = target.remotes;
+    if remotes.is_empty() {
+        return Err(Failure::usage(
+            "--ip: DEST leads through relays alone, which forward UDP only",
+        )
+        .hint("leave out --ip, or name the host"));
+    }
     remotes.iter_mut().for_each(|remote| remote.set_port(0));
     Ok(ConnectTarget { remotes, relayed: Vec::new(), sctp_port, ..target })
 }
@@ -352,5 +358,44 @@ pub(crate) fn resumable(closed: &AssocClosed, failure: Failure, go_on: &str) -> 
         Some(PeerReason::Protocol | PeerReason::NoDirectPath) => failure,
         _ if failure.exit == Exit::NotAuthorised => failure,
         _ => Failure::interrupted(failure.message).hint(go_on),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(ip: Option<u16>, dest: &str) -> Result<ConnectTarget> {
+        let dest = Destination::parse(dest).expect("a destination");
+        let remotes = vec!["192.0.2.7:9899".parse().expect("an address")];
+        over_ip(IpArgs { ip }, &dest, ConnectTarget::new(remotes))
+    }
+
+    #[test]
+    fn over_ip_there_is_an_sctp_port_and_none_of_udp() {
+        let in_udp = target(None, "192.0.2.7:4000").expect("as it is");
+        assert_eq!((in_udp.remotes[0].port(), in_udp.sctp_port), (9899, DEFAULT_PORT));
+        let over_ip = target(Some(5001), "192.0.2.7").expect("over IP");
+        assert_eq!((over_ip.remotes[0].port(), over_ip.sctp_port), (0, 5001));
+        assert_eq!(addresses(&over_ip.remotes), "192.0.2.7");
+        let failure = target(Some(DEFAULT_PORT), "192.0.2.7:4000").expect_err("a UDP port");
+        assert_eq!(failure.exit, Exit::Usage);
+        assert!(failure.hint.is_some_and(|hint| hint.contains("--ip=4000")));
+    }
+
+    #[test]
+    fn over_ip_relays_lead_nowhere() {
+        let dest = Destination::parse("192.0.2.7").expect("a destination");
+        let met = ConnectTarget::new([]);
+        let failure = over_ip(IpArgs { ip: Some(1) }, &dest, met).expect_err("no address");
+        assert!(failure.message.contains("relays"), "{failure}");
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_named_with_the_command_that_gives_it() {
+        let failure = bind_failure(BindError::Socket(SocketError::RawNotPermitted));
+        assert_eq!(failure.exit, Exit::Failed);
+        assert!(failure.message.contains("CAP_NET_RAW"), "{failure}");
+        assert!(failure.hint.is_some_and(|hint| hint.contains("setcap cap_net_raw+ep /")));
     }
 }

@@ -16,9 +16,9 @@ use crate::bind::{self, BindError, Bound, Place, PlaceKind};
 
 /// ICMP messages that are read at a time. Anybody may send any number.
 const MESSAGES_MAX: usize = 16;
-/// Bytes of an ICMP message that are read: an IPv4 header with options, and twice the headers that
-/// are quoted.
-const MESSAGE_MAX: usize = 256;
+/// Bytes of an ICMP message that are read: the longest that hosts send have 576 over IPv4 (RFC 1812
+/// §4.3.2.3) and 1280 over IPv6 (RFC 4443 §2.4). Of a message that is cut the checksum is wrong.
+const MESSAGE_MAX: usize = 2048;
 
 /// Opens a raw socket of protocol 132 at one place.
 pub(crate) fn open(place: &Place) -> Result<Bound, BindError> {
