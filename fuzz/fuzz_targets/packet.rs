@@ -5,7 +5,7 @@
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use manypath_wire::{
-    Abort, Checksum, Chunk, DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN, DecodeError, ErrorChunk,
+    Abort, AsconfRequest, AsconfResponse, Checksum, Chunk, DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN, DecodeError, ErrorChunk,
     GapAckBlock, Packet, Parameter, ReConfigParameter, UnknownAction, chunks_of,
 };
 
@@ -81,6 +81,22 @@ fn read(chunk: &Chunk, length: usize) {
             };
             let listed: usize = chunk.parameters.iter().map(streams).sum();
             assert!(8 * chunk.parameters.len() + 2 * listed <= length);
+        }
+        Chunk::Asconf(chunk) => {
+            assert!(16 + 4 * chunk.requests.len() <= length);
+            _ = chunk.requests.iter().map(AsconfRequest::request).max();
+        }
+        Chunk::AsconfAck(chunk) => {
+            assert!(8 + 4 * chunk.responses.len() <= length);
+            for response in &chunk.responses {
+                let AsconfResponse::Error { causes, .. } = response else { continue };
+                for cause in causes {
+                    match cause {
+                        Ok(cause) => assert!(!cause.to_string().is_empty()),
+                        Err(error) => check(&error, length),
+                    }
+                }
+            }
         }
         Chunk::Unknown(unknown) => {
             assert_eq!(unknown.action(), UnknownAction::of_chunk(chunk.ty()));

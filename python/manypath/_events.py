@@ -269,6 +269,39 @@ class ReConfigChunk(Chunk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AsconfChunk(Chunk):
+    """Requests to change addresses (RFC 5061)."""
+
+    address: str
+    """An address of the sender that its peer knows."""
+
+    addresses: list[str]
+    """The address of each request. Unspecified ones mean the source of the packet, or with
+    `delete` all others.
+    """
+
+    requests: list[str]
+    """The requests: `add`, `delete`, `set_primary` or `unknown`."""
+
+    serial: int
+    """The number of the chunk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsconfAckChunk(Chunk):
+    """The answers to requests to change addresses (RFC 5061)."""
+
+    causes: list[int]
+    """The error causes, by their codes."""
+
+    failed: list[int]
+    """The numbers of the requests that failed."""
+
+    serial: int
+    """The number of the ASCONF chunk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PadChunk(Chunk):
     """Padding, beside a HEARTBEAT that measures the path's size (RFC 4820)."""
 
@@ -989,6 +1022,8 @@ CHUNKS: dict[str, type[Chunk]] = {
     "AUTH": AuthChunk,
     "DTLS": DtlsChunk,
     "RE_CONFIG": ReConfigChunk,
+    "ASCONF": AsconfChunk,
+    "ASCONF_ACK": AsconfAckChunk,
     "PAD": PadChunk,
     "TIMESTAMP": TimestampChunk,
     "SACK_PATH": SackPathChunk,
@@ -1047,6 +1082,8 @@ __all__ = [
     "AbortChunk",
     "Acknowledged",
     "AddressGone",
+    "AsconfAckChunk",
+    "AsconfChunk",
     "AuthChunk",
     "CandidatesChunk",
     "Chunk",

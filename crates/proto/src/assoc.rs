@@ -1,9 +1,10 @@
 //! One association: its state and the surface that applications and the endpoint use.
 //!
 //! The folders are its phases: [`open`], [`send`], [`receive`], [`recover`], [`paths`] and
-//! [`protect`]. Beside them stand [`authentication`], [`ecn`], [`reconfigure`] and [`shutdown`].
-//! All of them use [`state`], [`timers`], [`events`], [`buffers`].
+//! [`protect`]. Beside them stand [`addresses`], [`authentication`], [`ecn`], [`reconfigure`] and
+//! [`shutdown`]. All of them use [`state`], [`timers`], [`events`], [`buffers`].
 
+mod addresses;
 mod authentication;
 mod buffers;
 mod changes;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use manypath_wire::{StreamId, Tsn};
 
+pub use addresses::AddressError;
 pub(crate) use authentication::draw;
 pub(crate) use buffers::Reserve;
 pub use changes::{CHANGEABLE, CHANGEABLE_OF_PATHS};
@@ -56,6 +58,7 @@ use crate::sizes;
 use crate::time::Instant;
 use crate::tx::{Outstanding, SackDigest, SendError, SendOptions, SendQueue};
 use crate::view::{PathId, PathState};
+use addresses::AddressRequests;
 use authentication::Authentication;
 use buffers::Buffers;
 use events::Events;
@@ -85,7 +88,8 @@ pub(crate) type LinkMtus = BTreeMap<SocketAddr, usize>;
 /// - Commands: [`send`](Self::send), [`recv`](Self::recv), [`shutdown`](Self::shutdown),
 ///   [`abort`](Self::abort), [`add_path`](Self::add_path),
 ///   [`add_candidate`](Self::add_candidate), [`remove_path`](Self::remove_path),
-///   [`local_gone`](Self::local_gone), [`network_changed`](Self::network_changed),
+///   [`local_added`](Self::local_added), [`local_gone`](Self::local_gone),
+///   [`set_peer_primary`](Self::set_peer_primary), [`network_changed`](Self::network_changed),
 ///   [`set_primary`](Self::set_primary), [`set_path_rank`](Self::set_path_rank),
 ///   [`set_stream_priority`](Self::set_stream_priority), [`reset_streams`](Self::reset_streams),
 ///   [`request_stream_reset`](Self::request_stream_reset), [`add_streams`](Self::add_streams).
@@ -143,6 +147,8 @@ pub struct Association {
     protection: Option<Box<Protection>>,
     /// Set if this end authenticates chunks.
     authentication: Option<Box<Authentication>>,
+    /// Set if both ends can change their addresses.
+    addresses: Option<Box<AddressRequests>>,
     events: Events,
     stats: AssocStats,
 }
@@ -189,6 +195,7 @@ impl Association {
             size_search: SizeSearch::new(rng.fork("packet sizes")),
             protection: None,
             authentication: None,
+            addresses: None,
             events: Events::default(),
             stats: AssocStats::default(),
             ends: Ends::new(id, local_addresses, &mut rng),
@@ -250,9 +257,11 @@ impl Association {
         self.queue.set_priority(stream, priority);
     }
 
-    /// Makes a path the primary.
+    /// Makes a path the primary. If both ends can change addresses (RFC 5061), the peer is asked to
+    /// prefer its local address, if that is another one than before.
     pub fn set_primary(&mut self, _now: Instant, path: PathId) {
         if self.paths.get(path).is_some() {
+            self.prefer_local_of(self.primary, path);
             self.primary = path;
         }
     }

@@ -24,6 +24,8 @@ pub use param::{PARAMS, Param};
 pub use policies::Config;
 pub use preset::Preset;
 
+use manypath_wire::chunk_type;
+
 use crate::params::RuleSet;
 pub use crate::params::{
     ChunkTypes, ConfigError, Cuc, Group, InitialCwnd, InitialSsthresh, MaxBurstRule, Ns2Release,
@@ -52,6 +54,22 @@ impl Config {
             "profile" => Ok(self.profile.name().to_owned()),
             "preset" => Ok(self.preset.to_owned()),
             _ => Param::by_name(name).map(|p| p.get(self)).ok_or_else(|| unknown(name, "")),
+        }
+    }
+
+    /// True if chunks are authenticated in associations that are not protected: if that is asked
+    /// for, and for requests to change addresses (RFC 5061 §4.1.1).
+    pub(crate) fn authenticates(&self) -> bool {
+        self.authentication || self.address_reconfiguration
+    }
+
+    /// The chunks that count only if they are authenticated.
+    pub(crate) fn required_authentication(&self) -> ChunkTypes {
+        let asked = if self.authentication { self.authenticated_chunks } else { ChunkTypes::NONE };
+        if self.address_reconfiguration {
+            asked.with(&[chunk_type::ASCONF, chunk_type::ASCONF_ACK])
+        } else {
+            asked
         }
     }
 

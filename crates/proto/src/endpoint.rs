@@ -283,6 +283,15 @@ impl Endpoint {
         self.each_open(|assoc| assoc.local_gone(now, local));
     }
 
+    /// Takes note that this host has got a local transport address: see
+    /// [`Association::local_added`].
+    pub fn local_added(&mut self, now: Instant, local: SocketAddr) {
+        if !self.config.local_addresses.contains(&local) {
+            self.config.local_addresses.push(local);
+        }
+        self.each_open(|assoc| assoc.local_added(now, local));
+    }
+
     /// Takes note that routes, interfaces or addresses have changed: see
     /// [`Association::network_changed`].
     pub fn network_changed(&mut self, now: Instant) {

@@ -1,7 +1,7 @@
 //! Events that the engine reports to its driver.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use manypath_wire::{ReConfigResult, StreamId};
 
@@ -169,6 +169,17 @@ pub enum Event {
         /// The number of streams that the peer may send on now.
         streams: u16,
     },
+    /// The peer answered a request of this end to change addresses (RFC 5061 §5.1).
+    AddressRequest {
+        /// The request, by this host's address.
+        change: AddressChange,
+        /// The answer.
+        outcome: AddressOutcome,
+    },
+    /// The peer has added or deleted an address of its own, or this end now prefers one because the
+    /// peer asked for that (RFC 5061 §5.2). Paths to the address come and go with events of their
+    /// own.
+    PeerAddress(AddressChange),
     /// The peer's authentication of chunks (RFC 4895, RFC 6458 §6.1.8).
     Authentication(AuthReport),
     /// The peer reported an error that does not end the association.
@@ -182,6 +193,32 @@ pub enum Event {
 
 /// Disjointness is a finite number.
 impl Eq for Event {}
+
+/// A change of the addresses of an end (RFC 5061 §4.2).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum AddressChange {
+    /// The end has this address, too.
+    Added(IpAddr),
+    /// The end does not have this address any more.
+    Deleted(IpAddr),
+    /// The end wants packets to come to this address by preference.
+    Primary(IpAddr),
+}
+
+/// The answer to a request to change addresses (RFC 5061 §5.1).
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddressOutcome {
+    /// The peer has done it.
+    Done,
+    /// The peer has not done it.
+    Refused {
+        /// The error cause code, RFC 5061 §4.3; 0 if the peer gave none.
+        cause: u16,
+    },
+    /// The peer does not know such requests. No more of them are sent.
+    NotSupported,
+}
 
 /// Something about the authentication of chunks (RFC 6458 §6.1.8).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -79,7 +79,7 @@ mod tx;
 mod view;
 
 pub use assoc::{
-    AssocStats, Association, CHANGEABLE, CHANGEABLE_OF_PATHS, Candidate, Directness,
+    AddressError, AssocStats, Association, CHANGEABLE, CHANGEABLE_OF_PATHS, Candidate, Directness,
     ReconfigureError,
 };
 pub use auth::{AuthKeyError, AuthKeys};
@@ -89,7 +89,9 @@ pub use datagram::{Datagram, Transmit, is_raw_ip};
 pub use endpoint::{
     AssocId, ConnectError, ConnectTo, Endpoint, EndpointConfig, IcmpKind, IcmpMessage, PacketTooBig,
 };
-pub use event::{AssocClosed, AuthReport, Event, RequestOutcome, StreamRequest};
+pub use event::{
+    AddressChange, AddressOutcome, AssocClosed, AuthReport, Event, RequestOutcome, StreamRequest,
+};
 pub use manypath_dtls::manage::{
     Agreement, KeyAction, KeyFailure, KeyManagement, KeySession, Peer, PeerIdentity, Role, Roles,
 };

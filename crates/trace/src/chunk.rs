@@ -1,7 +1,10 @@
 //! Chunks, without their payload.
 
 use bytes::Bytes;
-use manypath_wire::{Causes, Checksum, Chunk, Init, Packet, ReConfigParameter};
+use manypath_wire::{
+    Asconf, AsconfAck, AsconfRequest, AsconfResponse, Causes, Checksum, Chunk, Init, Packet,
+    ReConfigParameter,
+};
 use serde::{Deserialize, Serialize};
 
 /// The fields of a chunk. Field names are RFC 9260's.
@@ -126,6 +129,27 @@ pub enum ChunkSummary {
         requests: Vec<u32>,
         /// The results of the responses (RFC 6525 §4.4).
         results: Vec<u32>,
+    },
+    /// Requests to change addresses (RFC 5061).
+    Asconf {
+        /// The number of the chunk.
+        serial: u32,
+        /// An address of the sender that its peer knows.
+        address: String,
+        /// The requests: `add`, `delete`, `set_primary` or `unknown`.
+        requests: Vec<String>,
+        /// The address of each request. Unspecified ones mean the source of the packet, or with
+        /// `delete` all others.
+        addresses: Vec<String>,
+    },
+    /// The answers to requests to change addresses (RFC 5061).
+    AsconfAck {
+        /// The number of the ASCONF chunk.
+        serial: u32,
+        /// The numbers of the requests that failed.
+        failed: Vec<u32>,
+        /// The error causes, by their codes.
+        causes: Vec<u16>,
     },
     /// Padding, beside a HEARTBEAT that measures the path's size (RFC 4820).
     Pad {
@@ -284,6 +308,8 @@ impl ChunkSummary {
                 ChunkSummary::Dtls { restart: dtls.restart, bytes: dtls.record.len() as u64 }
             }
             Chunk::ReConfig(chunk) => re_config(&chunk.parameters),
+            Chunk::Asconf(chunk) => asconf(chunk),
+            Chunk::AsconfAck(chunk) => asconf_ack(chunk),
             Chunk::Pad(pad) => ChunkSummary::Pad { bytes: u64::from(pad.length) },
             Chunk::Timestamp(ts) => {
                 ChunkSummary::Timestamp { timestamp: ts.timestamp, echo: ts.echo }
@@ -329,6 +355,36 @@ fn re_config(all: &[ReConfigParameter]) -> ChunkSummary {
         requests: all.iter().filter_map(number).collect(),
         results: all.iter().filter_map(response).map(|r| r.result.0).collect(),
     }
+}
+
+fn asconf(chunk: &Asconf) -> ChunkSummary {
+    let name = |request: &AsconfRequest| match request {
+        AsconfRequest::Add { .. } => "add",
+        AsconfRequest::Delete { .. } => "delete",
+        AsconfRequest::SetPrimary { .. } => "set_primary",
+        AsconfRequest::Unknown(_) => "unknown",
+    };
+    let address = |request: &AsconfRequest| match request {
+        AsconfRequest::Add { address, .. }
+        | AsconfRequest::Delete { address, .. }
+        | AsconfRequest::SetPrimary { address, .. } => address.to_string(),
+        AsconfRequest::Unknown(_) => String::new(),
+    };
+    ChunkSummary::Asconf {
+        serial: chunk.serial,
+        address: chunk.address.to_string(),
+        requests: chunk.requests.iter().map(|request| name(request).to_owned()).collect(),
+        addresses: chunk.requests.iter().map(address).collect(),
+    }
+}
+
+fn asconf_ack(chunk: &AsconfAck) -> ChunkSummary {
+    let errors = chunk.responses.iter().filter_map(|response| match response {
+        AsconfResponse::Error { request, causes } => Some((*request, codes(causes))),
+        _ => None,
+    });
+    let (failed, causes): (Vec<_>, Vec<_>) = errors.unzip();
+    ChunkSummary::AsconfAck { serial: chunk.serial, failed, causes: causes.concat() }
 }
 
 fn codes(causes: &Causes) -> Vec<u16> {

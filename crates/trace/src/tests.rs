@@ -6,9 +6,9 @@ use std::path::Path;
 use bytes::Bytes;
 use manypath_proto::Instant;
 use manypath_wire::{
-    Auth, CandidateKind, Candidates, CommonHeader, DataFlags, ErrorCause, Init, NamedAddress,
-    PacketBuilder, Pad, Params, ReConfig, ReConfigParameter, ReConfigResponse, ReConfigResult,
-    SackPath, Ssn, StreamId, Timestamp, Tsn,
+    Asconf, AsconfAck, AsconfRequest, AsconfResponse, Auth, CandidateKind, Candidates,
+    CommonHeader, DataFlags, ErrorCause, Init, NamedAddress, PacketBuilder, Pad, Params, ReConfig,
+    ReConfigParameter, ReConfigResponse, ReConfigResult, SackPath, Ssn, StreamId, Timestamp, Tsn,
 };
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -72,7 +72,16 @@ fn all_chunks() -> Bytes {
         assert!(p.push_dtls(true, &[0x2f; 24]));
         let hmac = Bytes::from_static(&[9; 32]);
         assert!(p.push_auth(&Auth { flags: 0, key: 1, algorithm: 3, hmac }));
-        assert!(p.push_chunk(0xc1, 0, b"1234") && p.push_chunk(3, 0, b"short"));
+        let (address, other) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let requests = vec![
+            AsconfRequest::Add { request: 1, address: other },
+            AsconfRequest::Delete { request: 2, address },
+        ];
+        assert!(p.push_asconf(&Asconf { serial: 5, address, requests }));
+        let refused = AsconfResponse::error(2, ErrorCause::DeleteSourceAddress(Bytes::new()));
+        let responses = vec![AsconfResponse::Success { request: 1 }, refused];
+        assert!(p.push_asconf_ack(&AsconfAck { serial: 5, responses }));
+        assert!(p.push_chunk(0xc3, 0, b"1234") && p.push_chunk(3, 0, b"short"));
     })
 }
 
@@ -237,7 +246,7 @@ fn what_is_written_is_read() {
 #[test]
 fn chunks_are_summed_up() {
     let chunks = ChunkSummary::of_packet(&all_chunks());
-    assert_eq!(chunks.len(), 22);
+    assert_eq!(chunks.len(), 24);
     assert_eq!(
         chunks[2],
         ChunkSummary::Data { tsn: 1, stream: 0, ssn: 0, bytes: 3, flags: "IUE".to_owned() }
@@ -265,8 +274,17 @@ fn chunks_are_summed_up() {
     assert_eq!(chunks[17], re_config);
     assert_eq!(chunks[18], ChunkSummary::Dtls { restart: true, bytes: 24 });
     assert_eq!(chunks[19], ChunkSummary::Auth { key: 1, algorithm: 3, bytes: 32 });
-    assert_eq!(chunks[20], ChunkSummary::Unknown { code: 0xc1, bytes: 8 });
-    assert!(matches!(&chunks[21], ChunkSummary::Malformed { .. }), "{:?}", chunks[21]);
+    let asconf = ChunkSummary::Asconf {
+        serial: 5,
+        address: "10.0.0.1".to_owned(),
+        requests: vec!["add".to_owned(), "delete".to_owned()],
+        addresses: vec!["10.0.0.2".to_owned(), "10.0.0.1".to_owned()],
+    };
+    assert_eq!(chunks[20], asconf);
+    let ack = ChunkSummary::AsconfAck { serial: 5, failed: vec![2], causes: vec![0xa2] };
+    assert_eq!(chunks[21], ack);
+    assert_eq!(chunks[22], ChunkSummary::Unknown { code: 0xc3, bytes: 8 });
+    assert!(matches!(&chunks[23], ChunkSummary::Malformed { .. }), "{:?}", chunks[23]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Error causes: what ABORT and ERROR report (RFC 9260 §3.3.10, RFC 4895 §4.1,
-//! draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3).
+//! Error causes: what ABORT and ERROR report (RFC 9260 §3.3.10, RFC 4895 §4.1, RFC 5061
+//! §4.3, draft-ietf-tsvwg-sctp-dtls-chunk-04 §4.3).
 
 use std::fmt;
 
@@ -27,6 +27,11 @@ mod code {
     pub(super) const NO_COMMON_DTLS_KEY_MANAGEMENT_METHOD: u16 = 101;
     pub(super) const DTLS_KEY_MANAGEMENT_TIE_BREAKER_COLLISION: u16 = 102;
     pub(super) const INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES: u16 = 103;
+    pub(super) const DELETE_LAST_ADDRESS: u16 = 0x00a0;
+    pub(super) const RESOURCE_SHORTAGE: u16 = 0x00a1;
+    pub(super) const DELETE_SOURCE_ADDRESS: u16 = 0x00a2;
+    pub(super) const ILLEGAL_ASCONF_ACK: u16 = 0x00a3;
+    pub(super) const NO_AUTHORIZATION: u16 = 0x00a4;
     pub(super) const UNSUPPORTED_HMAC_IDENTIFIER: u16 = 0x0105;
 }
 
@@ -83,6 +88,18 @@ pub enum ErrorCause {
     /// Code 103 (the draft's §4.3.4), in ABORT only: both sides can only be the client, or both
     /// only the server.
     IncompatibleDtlsKeyManagementRoles,
+    /// Code 0x00a0 (RFC 5061 §4.3.1): the request, whole, would have deleted the last address of
+    /// its sender.
+    DeleteLastAddress(Bytes),
+    /// Code 0x00a1 (RFC 5061 §4.3.2): there is no room for the address of the request, whole.
+    ResourceShortage(Bytes),
+    /// Code 0x00a2 (RFC 5061 §4.3.3): the request, whole, would have deleted the address from which
+    /// it came.
+    DeleteSourceAddress(Bytes),
+    /// Code 0x00a3 (RFC 5061 §4.3.4), in ABORT only: an ASCONF-ACK came that answers nothing.
+    IllegalAsconfAck,
+    /// Code 0x00a4 (RFC 5061 §4.3.5): the receiver does not grant the request, whole.
+    NoAuthorization(Bytes),
     /// Code 0x0105 (RFC 4895 §4.1): the algorithm of an AUTH chunk, which its receiver has not
     /// asked for.
     UnsupportedHmacIdentifier(u16),
@@ -125,6 +142,11 @@ impl ErrorCause {
             ErrorCause::IncompatibleDtlsKeyManagementRoles => {
                 code::INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES
             }
+            ErrorCause::DeleteLastAddress(_) => code::DELETE_LAST_ADDRESS,
+            ErrorCause::ResourceShortage(_) => code::RESOURCE_SHORTAGE,
+            ErrorCause::DeleteSourceAddress(_) => code::DELETE_SOURCE_ADDRESS,
+            ErrorCause::IllegalAsconfAck => code::ILLEGAL_ASCONF_ACK,
+            ErrorCause::NoAuthorization(_) => code::NO_AUTHORIZATION,
             ErrorCause::UnsupportedHmacIdentifier(_) => code::UNSUPPORTED_HMAC_IDENTIFIER,
             ErrorCause::Unknown { code, .. } => *code,
         }
@@ -161,13 +183,18 @@ impl ErrorCause {
             | ErrorCause::MissingDtlsChunkSupport
             | ErrorCause::NoCommonDtlsKeyManagementMethod
             | ErrorCause::DtlsKeyManagementTieBreakerCollision
-            | ErrorCause::IncompatibleDtlsKeyManagementRoles => {}
+            | ErrorCause::IncompatibleDtlsKeyManagementRoles
+            | ErrorCause::IllegalAsconfAck => {}
             ErrorCause::UnresolvableAddress(bytes)
             | ErrorCause::UnrecognizedChunkType(bytes)
             | ErrorCause::UnrecognizedParameters(bytes)
             | ErrorCause::RestartWithNewAddresses(bytes)
             | ErrorCause::UserInitiatedAbort(bytes)
             | ErrorCause::ProtocolViolation(bytes)
+            | ErrorCause::DeleteLastAddress(bytes)
+            | ErrorCause::ResourceShortage(bytes)
+            | ErrorCause::DeleteSourceAddress(bytes)
+            | ErrorCause::NoAuthorization(bytes)
             | ErrorCause::Unknown { value: bytes, .. } => out.extend_from_slice(bytes),
         });
     }
@@ -213,6 +240,11 @@ impl ErrorCause {
             code::INCOMPATIBLE_DTLS_KEY_MANAGEMENT_ROLES => {
                 ErrorCause::IncompatibleDtlsKeyManagementRoles
             }
+            code::DELETE_LAST_ADDRESS => ErrorCause::DeleteLastAddress(tlv.value()),
+            code::RESOURCE_SHORTAGE => ErrorCause::ResourceShortage(tlv.value()),
+            code::DELETE_SOURCE_ADDRESS => ErrorCause::DeleteSourceAddress(tlv.value()),
+            code::ILLEGAL_ASCONF_ACK => ErrorCause::IllegalAsconfAck,
+            code::NO_AUTHORIZATION => ErrorCause::NoAuthorization(tlv.value()),
             code::UNSUPPORTED_HMAC_IDENTIFIER => {
                 let id = tlv.value_exact().ok_or_else(bad_length)?;
                 ErrorCause::UnsupportedHmacIdentifier(u16::from_be_bytes(id))
@@ -273,6 +305,13 @@ impl fmt::Display for ErrorCause {
             ErrorCause::IncompatibleDtlsKeyManagementRoles => {
                 f.write_str("incompatible DTLS key management roles")
             }
+            ErrorCause::DeleteLastAddress(_) => f.write_str("request to delete the last address"),
+            ErrorCause::ResourceShortage(_) => f.write_str("no room for the address"),
+            ErrorCause::DeleteSourceAddress(_) => {
+                f.write_str("request to delete the source address")
+            }
+            ErrorCause::NoAuthorization(_) => f.write_str("request refused"),
+            ErrorCause::IllegalAsconfAck => f.write_str("an ASCONF-ACK that answers nothing"),
             ErrorCause::UnsupportedHmacIdentifier(id) => {
                 write!(f, "unsupported HMAC identifier {id}")
             }

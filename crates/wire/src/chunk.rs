@@ -11,6 +11,7 @@
 //! The length counts the header and the value, not the padding (RFC 9260 §3.2).
 
 mod abort;
+mod asconf;
 mod auth;
 mod candidates;
 mod cookie;
@@ -32,6 +33,7 @@ mod unknown;
 use bytes::Bytes;
 
 pub use abort::{Abort, ErrorChunk};
+pub use asconf::{Asconf, AsconfAck, AsconfRequest, AsconfResponse};
 pub use auth::{AUTH_HEADER_LEN, Auth, hmac_id};
 pub use candidates::{CANDIDATES_MAX, CandidateKind, Candidates, NamedAddress};
 pub use data::{DATA_HEADER_LEN, Data, DataFlags};
@@ -103,7 +105,7 @@ pub mod chunk_type {
     pub const I_DATA: u8 = 0x40;
     /// The chunks of a packet, protected (draft-ietf-tsvwg-sctp-dtls-chunk).
     pub const DTLS: u8 = 0x41;
-    /// Answer to ASCONF (RFC 5061), which this crate does not decode.
+    /// Answers to requests to change addresses (RFC 5061).
     pub const ASCONF_ACK: u8 = 0x80;
     /// Requests to reset or add streams, and the answers (RFC 6525).
     pub const RE_CONFIG: u8 = 0x82;
@@ -121,7 +123,7 @@ pub mod chunk_type {
     pub const CANDIDATES: u8 = 0xb8;
     /// All TSNs up to one count as received (RFC 3758).
     pub const FORWARD_TSN: u8 = 0xc0;
-    /// Changes of addresses (RFC 5061), which this crate does not decode.
+    /// Requests to change addresses (RFC 5061).
     pub const ASCONF: u8 = 0xc1;
     /// FORWARD TSN of an association whose messages may be interleaved (RFC 8260).
     pub const I_FORWARD_TSN: u8 = 0xc2;
@@ -176,6 +178,10 @@ pub enum Chunk {
     Dtls(Dtls),
     /// Requests to reset or add streams, and the answers (RFC 6525 §3.1).
     ReConfig(ReConfig),
+    /// Requests to change addresses (RFC 5061 §4.1.1).
+    Asconf(Asconf),
+    /// The answers to them (RFC 5061 §4.1.2).
+    AsconfAck(AsconfAck),
     /// Padding (RFC 4820).
     Pad(Pad),
     /// When the packet was sent: private.
@@ -219,6 +225,8 @@ impl Chunk {
             },
             chunk_type::DTLS => Chunk::Dtls(Dtls::decode(raw)?),
             chunk_type::RE_CONFIG => Chunk::ReConfig(ReConfig::decode(raw)?),
+            chunk_type::ASCONF => Chunk::Asconf(Asconf::decode(raw)?),
+            chunk_type::ASCONF_ACK => Chunk::AsconfAck(AsconfAck::decode(raw)?),
             chunk_type::PAD => Chunk::Pad(Pad::decode(raw)),
             chunk_type::TIMESTAMP => match Timestamp::decode(raw) {
                 Some(timestamp) => Chunk::Timestamp(timestamp),
@@ -263,6 +271,8 @@ impl Chunk {
             Chunk::Auth(_) => chunk_type::AUTH,
             Chunk::Dtls(_) => chunk_type::DTLS,
             Chunk::ReConfig(_) => chunk_type::RE_CONFIG,
+            Chunk::Asconf(_) => chunk_type::ASCONF,
+            Chunk::AsconfAck(_) => chunk_type::ASCONF_ACK,
             Chunk::Pad(_) => chunk_type::PAD,
             Chunk::Timestamp(_) => chunk_type::TIMESTAMP,
             Chunk::SackPath(_) => chunk_type::SACK_PATH,
@@ -296,6 +306,8 @@ impl Chunk {
             Chunk::Auth(_) => "AUTH",
             Chunk::Dtls(_) => "DTLS",
             Chunk::ReConfig(_) => "RE-CONFIG",
+            Chunk::Asconf(_) => "ASCONF",
+            Chunk::AsconfAck(_) => "ASCONF-ACK",
             Chunk::Pad(_) => "PAD",
             Chunk::Timestamp(_) => "TIMESTAMP",
             Chunk::SackPath(_) => "SACK PATH",
@@ -333,6 +345,8 @@ impl PacketBuilder<'_> {
             Chunk::Auth(auth) => self.push_auth(auth),
             Chunk::Dtls(dtls) => self.push_dtls(dtls.restart, &dtls.record),
             Chunk::ReConfig(chunk) => self.push_re_config(chunk),
+            Chunk::Asconf(chunk) => self.push_asconf(chunk),
+            Chunk::AsconfAck(chunk) => self.push_asconf_ack(chunk),
             Chunk::Pad(pad) => self.push_pad(*pad),
             Chunk::Timestamp(timestamp) => self.push_timestamp(*timestamp),
             Chunk::SackPath(path) => self.push_sack_path(*path),

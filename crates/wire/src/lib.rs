@@ -49,14 +49,15 @@ pub use builder::PacketBuilder;
 pub use cause::{CauseIter, Causes, ErrorCause};
 pub use checksum::{fill_checksum, has_zero_checksum};
 pub use chunk::{
-    AUTH_HEADER_LEN, Abort, Auth, CANDIDATES_MAX, CandidateKind, Candidates, Chunk, Cwr,
-    DATA_HEADER_LEN, DTLS_CONTENT_OFFSET, DTLS_OVERHEAD, DTLS_PADDED_OVERHEAD,
-    DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN, DTLS_RECORD_OFFSET, DTLS_TRAILER_LEN, Data,
-    DataFlags, Dtls, DuplicateTsns, Ecne, ErrorChunk, FORWARD_TSN_ENTRY_LEN,
-    FORWARD_TSN_HEADER_LEN, ForwardTsn, GapAckBlock, GapAckBlocks, HeartbeatInfo,
-    I_DATA_HEADER_LEN, I_FORWARD_TSN_ENTRY_LEN, IData, Init, NamedAddress, OutgoingReset, Pad,
-    ReConfig, ReConfigParameter, ReConfigResponse, ReConfigResult, SACK_PATH_LEN, Sack, SackPath,
-    Shutdown, SkippedMessage, TIMESTAMP_LEN, Timestamp, UnknownChunk, chunk_type, hmac_id,
+    AUTH_HEADER_LEN, Abort, Asconf, AsconfAck, AsconfRequest, AsconfResponse, Auth, CANDIDATES_MAX,
+    CandidateKind, Candidates, Chunk, Cwr, DATA_HEADER_LEN, DTLS_CONTENT_OFFSET, DTLS_OVERHEAD,
+    DTLS_PADDED_OVERHEAD, DTLS_RECORD_HEADER_LEN, DTLS_RECORD_MIN_LEN, DTLS_RECORD_OFFSET,
+    DTLS_TRAILER_LEN, Data, DataFlags, Dtls, DuplicateTsns, Ecne, ErrorChunk,
+    FORWARD_TSN_ENTRY_LEN, FORWARD_TSN_HEADER_LEN, ForwardTsn, GapAckBlock, GapAckBlocks,
+    HeartbeatInfo, I_DATA_HEADER_LEN, I_FORWARD_TSN_ENTRY_LEN, IData, Init, NamedAddress,
+    OutgoingReset, Pad, ReConfig, ReConfigParameter, ReConfigResponse, ReConfigResult,
+    SACK_PATH_LEN, Sack, SackPath, Shutdown, SkippedMessage, TIMESTAMP_LEN, Timestamp,
+    UnknownChunk, chunk_type, hmac_id,
 };
 pub use error::{DecodeError, DecodeErrorKind};
 pub use header::{COMMON_HEADER_LEN, CommonHeader};

@@ -167,7 +167,7 @@ impl Parameter {
         });
     }
 
-    fn decode(tlv: &RawTlv) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(tlv: &RawTlv) -> Result<Self, DecodeError> {
         let bad_length = || {
             DecodeErrorKind::ParameterLength { ty: tlv.ty, length: tlv.raw.len() }.at(tlv.offset)
         };
@@ -205,15 +205,15 @@ impl Parameter {
                     let ids = ids.iter().map(|id| u16::from_be_bytes(*id)).collect();
                     Parameter::HmacAlgorithms(ids)
                 }
-                _ => Parameter::Unknown(UnknownParameter { raw: tlv.raw.clone() }),
+                _ => Parameter::Unknown(UnknownParameter::of(tlv)),
             },
             parameter_type::DTLS_KEY_MANAGEMENT => match DtlsKeyManagement::decode(tlv) {
                 Some(offer) => Parameter::DtlsKeyManagement(offer),
-                None => Parameter::Unknown(UnknownParameter { raw: tlv.raw.clone() }),
+                None => Parameter::Unknown(UnknownParameter::of(tlv)),
             },
             parameter_type::SUPPORTED_EXTENSIONS => Parameter::SupportedExtensions(tlv.value()),
             parameter_type::FORWARD_TSN_SUPPORTED => Parameter::ForwardTsnSupported,
-            _ => Parameter::Unknown(UnknownParameter { raw: tlv.raw.clone() }),
+            _ => Parameter::Unknown(UnknownParameter::of(tlv)),
         })
     }
 }
@@ -233,6 +233,11 @@ impl UnknownParameter {
         let mut raw = Vec::with_capacity(TLV_HEADER_LEN + value.len());
         put_tlv(&mut raw, ty, |out| out.extend_from_slice(value));
         Self { raw: raw.into() }
+    }
+
+    /// The parameter as it came.
+    pub(crate) fn of(tlv: &RawTlv) -> Self {
+        Self { raw: tlv.raw.clone() }
     }
 
     /// The parameter type.

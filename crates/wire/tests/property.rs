@@ -176,7 +176,15 @@ fn cause() -> impl Strategy<Value = ErrorCause> {
         Just(ErrorCause::DtlsKeyManagementTieBreakerCollision),
         Just(ErrorCause::IncompatibleDtlsKeyManagementRoles),
         any::<u16>().prop_map(ErrorCause::UnsupportedHmacIdentifier),
-        (prop_oneof![14..=99_u16, 104..=0x0104_u16, 0x0106..=u16::MAX], some_bytes(24))
+        some_bytes(24).prop_map(ErrorCause::DeleteLastAddress),
+        some_bytes(24).prop_map(ErrorCause::ResourceShortage),
+        some_bytes(24).prop_map(ErrorCause::DeleteSourceAddress),
+        Just(ErrorCause::IllegalAsconfAck),
+        some_bytes(24).prop_map(ErrorCause::NoAuthorization),
+        (
+            prop_oneof![14..=99_u16, 104..=0x9f_u16, 0xa5..=0x0104_u16, 0x0106..=u16::MAX],
+            some_bytes(24)
+        )
             .prop_map(|(code, value)| ErrorCause::Unknown { code, value }),
     ]
 }
@@ -234,15 +242,58 @@ fn re_config() -> impl Strategy<Value = ReConfigParameter> {
     ]
 }
 
+fn asconf_request() -> impl Strategy<Value = AsconfRequest> {
+    let unknown = any::<u16>()
+        .prop_filter("a type that is not known", |ty| !matches!(ty, 0xc001 | 0xc002 | 0xc004));
+    let value = || any::<(u32, std::net::IpAddr)>();
+    prop_oneof![
+        value().prop_map(|(request, address)| AsconfRequest::Add { request, address }),
+        value().prop_map(|(request, address)| AsconfRequest::Delete { request, address }),
+        value().prop_map(|(request, address)| AsconfRequest::SetPrimary { request, address }),
+        (unknown, vec(any::<u8>(), 0..20))
+            .prop_map(|(ty, value)| AsconfRequest::Unknown(UnknownParameter::new(ty, &value))),
+    ]
+}
+
+fn asconf_response() -> impl Strategy<Value = AsconfResponse> {
+    let unknown =
+        any::<u16>().prop_filter("a type that is not known", |ty| !matches!(ty, 0xc003 | 0xc005));
+    prop_oneof![
+        any::<u32>().prop_map(|request| AsconfResponse::Success { request }),
+        (any::<u32>(), vec(cause(), 0..3)).prop_map(|(request, causes)| AsconfResponse::Error {
+            request,
+            causes: causes.into_iter().collect()
+        }),
+        (unknown, vec(any::<u8>(), 0..20))
+            .prop_map(|(ty, value)| AsconfResponse::Unknown(UnknownParameter::new(ty, &value))),
+    ]
+}
+
+fn asconf() -> impl Strategy<Value = Spec> {
+    prop_oneof![
+        (any::<(u32, std::net::IpAddr)>(), vec(asconf_request(), 0..5)).prop_map(
+            |((serial, address), requests)| Spec::Bare(Chunk::Asconf(Asconf {
+                serial,
+                address,
+                requests
+            }))
+        ),
+        (any::<u32>(), vec(asconf_response(), 0..5)).prop_map(|(serial, responses)| Spec::Bare(
+            Chunk::AsconfAck(AsconfAck { serial, responses })
+        )),
+    ]
+}
+
 fn chunk() -> impl Strategy<Value = Spec> {
     let is_known = |ty: &u8| {
         use chunk_type::{
-            DTLS, FORWARD_TSN, I_DATA, I_FORWARD_TSN, NR_SACK, PAD, RE_CONFIG, SACK_PATH, TIMESTAMP,
+            ASCONF, ASCONF_ACK, DTLS, FORWARD_TSN, I_DATA, I_FORWARD_TSN, NR_SACK, PAD, RE_CONFIG,
+            SACK_PATH, TIMESTAMP,
         };
         let is_of_rfc_9260 = matches!(*ty, 0..=15);
         is_of_rfc_9260
             || matches!(*ty, NR_SACK | I_DATA | DTLS | RE_CONFIG | PAD | TIMESTAMP | SACK_PATH)
-            || matches!(*ty, FORWARD_TSN | I_FORWARD_TSN)
+            || matches!(*ty, FORWARD_TSN | I_FORWARD_TSN | ASCONF | ASCONF_ACK)
     };
     let unknown_ty = any::<u8>().prop_filter("a type that is not known", move |ty| !is_known(ty));
     let blocks = || vec(any::<(u16, u16)>(), 0..9);
@@ -307,6 +358,7 @@ fn chunk() -> impl Strategy<Value = Spec> {
         (0..2000_u16).prop_map(|length| Spec::Bare(Chunk::Pad(Pad { length }))),
         vec(re_config(), 0..3)
             .prop_map(|parameters| Spec::Bare(Chunk::ReConfig(ReConfig { parameters }))),
+        asconf(),
         (unknown_ty, any::<u8>(), vec(any::<u8>(), 0..30))
             .prop_map(|(ty, flags, value)| Spec::Unknown { ty, flags, value }),
     ]

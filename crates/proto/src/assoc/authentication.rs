@@ -94,7 +94,7 @@ impl Association {
 
     /// Offers authentication to the peer, if the configuration asks for it.
     pub(crate) fn offer_authentication(&mut self, keys: &AuthKeys) {
-        if self.config.authentication && !self.is_protected() {
+        if self.config.authenticates() && !self.is_protected() {
             let rng = self.rng.fork("authentication");
             self.authentication = Some(Box::new(Authentication::new(keys.clone(), rng)));
         }
@@ -103,7 +103,7 @@ impl Association {
     /// Our parameters, for INIT.
     pub(crate) fn own_authentication(&self) -> Option<AuthParameters> {
         let random = self.authentication.as_ref()?.random;
-        Some(AuthParameters::own(random, self.config.authenticated_chunks))
+        Some(AuthParameters::own(random, self.config.required_authentication()))
     }
 
     /// The cookie's parameters of both ends, with our random number if the association has one
@@ -208,7 +208,7 @@ impl Association {
             return Authenticity::Counts;
         }
         let Chunk::Auth(auth) = chunk else {
-            if *is_authentic || !self.config.authenticated_chunks.contains(chunk.ty()) {
+            if *is_authentic || !self.config.required_authentication().contains(chunk.ty()) {
                 return Authenticity::Counts;
             }
             self.stats.unauthenticated_dropped += 1;
@@ -257,6 +257,16 @@ impl Association {
         self.authentication
             .as_ref()
             .is_some_and(|authentication| authentication.agreement.is_some())
+    }
+
+    /// True if both ends take chunks of these types only if they are authenticated.
+    pub(super) fn authenticates_both_ways(&self, types: &[u8]) -> bool {
+        let own = self.config.required_authentication();
+        let wishes =
+            self.authentication.as_ref().and_then(|authentication| authentication.wishes());
+        wishes.is_some_and(|(peers, _)| {
+            types.iter().all(|ty| own.contains(*ty) && peers.contains(*ty))
+        })
     }
 
     /// The keys of authentication; `None` if this end does not authenticate chunks.

@@ -50,6 +50,7 @@ impl Association {
             self.probe_now(now, id);
             self.start_size_search(now, id);
             self.begin_trial(now, id);
+            self.reroute_addresses(now);
         } else {
             self.replace_while_opening(now)
         }
@@ -106,6 +107,9 @@ impl Association {
         let id = self.paths.free_id();
         let path = self.new_path(now, id, pair, origin);
         self.insert_path(now, path);
+        if origin != Origin::Learnt {
+            self.tell_of_path(id);
+        }
         Some(id)
     }
 
@@ -123,6 +127,7 @@ impl Association {
             path.rto = old.rto; // INIT backs off across all paths
         }
         self.insert_path(now, path);
+        self.tell_of_path(id);
     }
 
     fn new_path(&mut self, now: Instant, id: PathId, pair: AddressPair, origin: Origin) -> Path {
@@ -176,7 +181,7 @@ impl Association {
     #[cold]
     fn new_path_of(&mut self, now: Instant, pair: AddressPair) -> Option<PathId> {
         let AddressPair { local, remote } = pair;
-        if self.ends.avoids(local.ip()) {
+        if self.ends.avoids(local.ip()) || self.is_deleted(remote.ip()) {
             return None;
         }
         let is_other = |p: &&Path| p.pair().differs_in_encapsulation(&pair);
@@ -357,7 +362,9 @@ impl Association {
             PathState::Active | PathState::Inactive => self.schedule_heartbeat(now, id),
             PathState::Unconfirmed => {}
         }
-        if to != PathState::Active {
+        if to == PathState::Active {
+            self.honour_preference();
+        } else {
             self.seek_in_place_of(now, id);
         }
         self.bar_relays(now);
@@ -394,7 +401,7 @@ impl Association {
         let views: Vec<_> = self.paths.iter().map(|p| p.view(InUse::default())).collect();
         let others = self.views_of_open(&views);
         for (p, view) in self.paths.iter_mut().zip(&views) {
-            let may_carry = !p.liveness.is_away() && !p.role.is_barred;
+            let may_carry = !p.liveness.is_silent() && !p.role.is_barred;
             p.role.usable =
                 p.role.set_aside.is_none() && may_carry && fail.is_usable(view, &others);
             p.role.usable &= !self.ranks.keep_idle(p.role.rank);
@@ -402,7 +409,7 @@ impl Association {
         if any_suppressed && self.paths.iter().all(|p| !p.role.usable) {
             // A suppressed path that has failed may be the only one left.
             for (p, view) in self.paths.iter_mut().zip(&views) {
-                let may_carry = !p.liveness.is_away() && !p.role.is_barred;
+                let may_carry = !p.liveness.is_silent() && !p.role.is_barred;
                 p.role.usable = may_carry && fail.is_usable(view, &others);
             }
         }

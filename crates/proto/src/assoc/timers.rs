@@ -35,9 +35,11 @@ pub(crate) enum AssocTimer {
     Forward,
     /// The Re-configuration Timer: a request to reset or add streams is not answered.
     Reconfigure,
+    /// T-4 RTO: a request to change addresses is not answered (RFC 5061 §5.1).
+    T4,
 }
 
-const ASSOC_TIMERS: [AssocTimer; 14] = [
+const ASSOC_TIMERS: [AssocTimer; 15] = [
     AssocTimer::T1,
     AssocTimer::T2,
     AssocTimer::T5,
@@ -52,6 +54,7 @@ const ASSOC_TIMERS: [AssocTimer; 14] = [
     AssocTimer::Lifetime,
     AssocTimer::Forward,
     AssocTimer::Reconfigure,
+    AssocTimer::T4,
 ];
 
 /// Timers of a path.

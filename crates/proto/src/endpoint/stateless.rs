@@ -65,7 +65,7 @@ impl Endpoint {
         let mut chunks = packet.clone().into_chunks();
         match chunks.next() {
             Some(Ok(Chunk::CookieEcho(cookie))) => Some(Echo { cookie, auth: None }),
-            Some(Ok(Chunk::Auth(auth))) if self.config.config.authentication => {
+            Some(Ok(Chunk::Auth(auth))) if self.config.config.authenticates() => {
                 let auth = Some((auth, chunks.rest()));
                 match chunks.next() {
                     Some(Ok(Chunk::CookieEcho(cookie))) => Some(Echo { cookie, auth }),
@@ -211,7 +211,7 @@ impl Endpoint {
         peer: &PeerInit,
         is_protected: bool,
     ) -> Result<Option<AuthParameters>, ErrorCause> {
-        if self.config.config.authentication && !is_protected {
+        if self.config.config.authenticates() && !is_protected {
             peer.authentication.read()
         } else {
             Ok(None)
@@ -329,12 +329,12 @@ impl Endpoint {
         auth: Option<&(Auth, Bytes)>,
     ) -> bool {
         let config = &self.config.config;
-        let must = config.authentication
+        let must = config.authenticates()
             && cookie.key_management.is_none()
-            && config.authenticated_chunks.contains(chunk_type::COOKIE_ECHO);
+            && config.required_authentication().contains(chunk_type::COOKIE_ECHO);
         let Some((auth, rest)) = auth else { return !must };
         let own = cookie.authentication.as_ref().map(|both| {
-            let own = AuthParameters::own(both.own, config.authenticated_chunks);
+            let own = AuthParameters::own(both.own, config.required_authentication());
             Agreement::new(&own, &both.peers)
         });
         let mut keys = &self.auth_keys;

@@ -44,6 +44,13 @@ impl ChunkTypes {
         })
     }
 
+    /// The set with these types, too, except those that cannot be authenticated.
+    #[must_use]
+    pub fn with(self, types: &[u8]) -> ChunkTypes {
+        let more = ChunkTypes::of(types);
+        ChunkTypes(std::array::from_fn(|i| self.0[i] | more.0[i]))
+    }
+
     /// True if the set contains a type.
     #[inline]
     pub const fn contains(self, ty: u8) -> bool {

@@ -507,6 +507,11 @@ values! {
     /// that, if the peer has the extension, too. The peer may add streams up to inbound_streams.
     stream_reconfiguration: bool, "switch", Any, "RFC 6525; docs/rfc6525.md",
         default: false, fast: true, hidden: "serves programs with several streams";
+    /// Tells the peer of addresses that this host gets and loses while an association is open, and
+    /// lets the peer do the same, if it has the extension, too. Both ends then authenticate the
+    /// chunks for it, whatever authentication is, unless all packets are protected.
+    address_reconfiguration: bool, "switch", Any, "RFC 5061; docs/rfc5061.md",
+        default: false, hidden: "serves programs that talk to other stacks";
 
     [Keys]
     /// Offers the peer to authenticate chunks by keys of the handshake, and of the application if

@@ -40,6 +40,9 @@ pub(crate) enum Address {
     Ours,
     /// Another path replaces this one once it is verified.
     Superseded,
+    /// The peer was not told of the address yet: nothing but that leaves from there (RFC 5061 §5.3,
+    /// F1).
+    Untold,
     /// This host no longer has the address: nothing is sent here. No other path exists then.
     Away,
 }
@@ -105,9 +108,21 @@ impl Liveness {
         self.address == Address::Superseded
     }
 
-    /// Sets if another path replaces this one. A path whose address is gone stays so.
+    /// True if the peer was not told of the local address yet.
+    #[inline]
+    pub(crate) fn is_untold(&self) -> bool {
+        self.address == Address::Untold
+    }
+
+    /// True if the path sends nothing of its own accord.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_away() || self.is_untold()
+    }
+
+    /// Sets if another path replaces this one. A path whose address is gone, or that the peer was
+    /// not told of, stays so.
     pub(crate) fn supersede(&mut self, is_superseded: bool) {
-        if !self.is_away() {
+        if !self.is_silent() {
             self.address = if is_superseded { Address::Superseded } else { Address::Ours };
         }
     }

@@ -1,10 +1,12 @@
 //! Chunks that the scripted peer sends, written in a few words.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use manypath_wire::{
-    Abort, Chunk, Cwr, Data, DataFlags, Ecne, ErrorCause, ErrorChunk, ForwardTsn, HeartbeatInfo,
-    IData, Init, Mid, PacketBuilder, Parameter, Params, ReConfig, ReConfigParameter, Shutdown,
-    SkippedMessage, Ssn, StreamId, Tsn,
+    Abort, Asconf, AsconfAck, AsconfRequest, AsconfResponse, Chunk, Cwr, Data, DataFlags, Ecne,
+    ErrorCause, ErrorChunk, ForwardTsn, HeartbeatInfo, IData, Init, Mid, PacketBuilder, Parameter,
+    Params, ReConfig, ReConfigParameter, Shutdown, SkippedMessage, Ssn, StreamId, Tsn,
 };
 
 /// The scripted peer's first TSN, so that its first chunk is `data(1)`.
@@ -178,6 +180,22 @@ pub fn shutdown_complete() -> PeerChunk {
 /// RE-CONFIG with these parameters. TSNs in them are as they are.
 pub fn re_config(parameters: impl Into<Vec<ReConfigParameter>>) -> PeerChunk {
     PeerChunk::Plain(Chunk::ReConfig(ReConfig { parameters: parameters.into() }))
+}
+
+/// ASCONF with these requests, from an end one of whose addresses is this. Its number counts from
+/// 1, as TSNs of the peer do.
+pub fn asconf(
+    serial: u32,
+    address: impl Into<IpAddr>,
+    requests: impl Into<Vec<AsconfRequest>>,
+) -> PeerChunk {
+    let (address, requests) = (address.into(), requests.into());
+    PeerChunk::Plain(Chunk::Asconf(Asconf { serial, address, requests }))
+}
+
+/// ASCONF-ACK for the chunk of this number, with these responses.
+pub fn asconf_ack(serial: u32, responses: impl Into<Vec<AsconfResponse>>) -> PeerChunk {
+    PeerChunk::Plain(Chunk::AsconfAck(AsconfAck { serial, responses: responses.into() }))
 }
 
 /// A chunk of any type with a value of four bytes.

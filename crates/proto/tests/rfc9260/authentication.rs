@@ -28,7 +28,7 @@ fn on(setup: Setup, required: &str) -> Setup {
 }
 
 /// Adds the peer's parameters to its INIT or INIT ACK: it takes these chunks only authenticated.
-fn offering(chunk: PeerChunk, random: u8, wanted: &[u8]) -> PeerChunk {
+pub(super) fn offering(chunk: PeerChunk, random: u8, wanted: &[u8]) -> PeerChunk {
     chunk
         .param(Parameter::Random(vec![random; 32].into()))
         .param(Parameter::AuthenticatedChunks(wanted.to_vec().into()))
@@ -53,7 +53,7 @@ fn vector(init: &Init) -> Vec<u8> {
 
 /// The keys of the scripted peer.
 #[derive(Clone)]
-struct Peer {
+pub(super) struct Peer {
     vectors: Vec<u8>,
     secret: Vec<u8>,
     number: u16,
@@ -61,7 +61,7 @@ struct Peer {
 
 impl Peer {
     /// The peer that sent one of these, and got the other.
-    fn of(own: &PeerChunk, theirs: &Init) -> Peer {
+    pub(super) fn of(own: &PeerChunk, theirs: &Init) -> Peer {
         let PeerChunk::Plain(Chunk::Init(own) | Chunk::InitAck(own)) = own else {
             panic!("{own:?} has no parameters")
         };
@@ -84,7 +84,7 @@ impl Peer {
     }
 
     /// These chunks behind an AUTH chunk; the first `plain` bytes of them before it.
-    fn packet(&self, t: &Script, plain: usize, chunks: impl Into<Chunks>) -> Vec<u8> {
+    pub(super) fn packet(&self, t: &Script, plain: usize, chunks: impl Into<Chunks>) -> Vec<u8> {
         let header = CommonHeader {
             source_port: PEER_PORT,
             destination_port: PORT,
@@ -107,13 +107,13 @@ impl Peer {
     }
 
     /// Sends these chunks behind an AUTH chunk.
-    fn send(&self, t: &mut Script, chunks: impl Into<Chunks>) {
+    pub(super) fn send(&self, t: &mut Script, chunks: impl Into<Chunks>) {
         let packet = self.packet(t, 0, chunks);
         t.peer_bytes(t.pairs[0], packet);
     }
 
     /// The first AUTH chunk of a packet is right.
-    fn accepts(&self, packet: &Packet) -> bool {
+    pub(super) fn accepts(&self, packet: &Packet) -> bool {
         let mut chunks = packet.clone().into_chunks();
         let auth = chunks.find_map(|chunk| match chunk {
             Ok(Chunk::Auth(auth)) => Some(auth),

@@ -3,6 +3,7 @@
 //! The table in `docs/rfc9260.md` names the test for each rule.
 
 mod acknowledge;
+mod addresses;
 mod admission;
 mod attacks;
 mod authentication;

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Pages of extensions, with the test for each rule.
-const EXTENSIONS: [&str; 9] = [
+const EXTENSIONS: [&str; 10] = [
     "rfc8260.md",
     "rfc3758.md",
     "rfc6525.md",
     "rfc4895.md",
+    "rfc5061.md",
     "rfc7053.md",
     "rfc9653.md",
     "ecn.md",

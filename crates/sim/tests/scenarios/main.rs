@@ -1,6 +1,7 @@
 //! Scenarios: two engines on a simulated network, one behaviour each. The names say what must hold,
 //! the messages which clause demands it.
 
+mod addresses;
 mod attacks;
 mod attacks_on_handshake;
 mod authentication;

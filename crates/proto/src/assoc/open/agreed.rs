@@ -35,6 +35,8 @@ pub(crate) struct Extensions {
     pub(crate) ecn: bool,
     /// The AUTH chunk (RFC 4895). It has parameters of its own, which count.
     pub(crate) authentication: bool,
+    /// The ASCONF chunk (RFC 5061).
+    pub(crate) address_reconfiguration: bool,
 }
 
 impl Extensions {
@@ -52,6 +54,7 @@ impl Extensions {
             reconfiguration: types.contains(&chunk_type::RE_CONFIG),
             ecn: false,
             authentication: false,
+            address_reconfiguration: types.contains(&chunk_type::ASCONF),
         }
     }
 
@@ -69,6 +72,7 @@ impl Extensions {
             self.reconfiguration,
             self.ecn,
             self.authentication,
+            self.address_reconfiguration,
         ];
         (0..).zip(announced).map(|(bit, is_known)| u16::from(is_known) << bit).sum()
     }
@@ -88,6 +92,7 @@ impl Extensions {
             reconfiguration: is_known(8),
             ecn: is_known(9),
             authentication: is_known(10),
+            address_reconfiguration: is_known(11),
         }
     }
 
@@ -104,6 +109,8 @@ impl Extensions {
             (self.partial_reliability && self.interleaving, chunk_type::I_FORWARD_TSN),
             (self.reconfiguration, chunk_type::RE_CONFIG),
             (self.authentication, chunk_type::AUTH),
+            (self.address_reconfiguration, chunk_type::ASCONF),
+            (self.address_reconfiguration, chunk_type::ASCONF_ACK),
         ];
         announced.into_iter().filter_map(|(is_used, chunk)| is_used.then_some(chunk))
     }
@@ -128,6 +135,8 @@ pub(crate) struct Agreed {
     pub(crate) zero_checksum: bool,
     /// Both ends can reset and add streams.
     pub(crate) reconfiguration: bool,
+    /// Both ends want to change addresses. It needs authentication, too.
+    pub(crate) address_reconfiguration: bool,
     /// The state of explicit congestion notification, if both ends use it.
     pub(crate) ecn: Option<Box<Ecn>>,
     /// The kind of chunks that carry user data in both directions.
@@ -147,6 +156,7 @@ impl Agreed {
             partial_reliability: false,
             zero_checksum: false,
             reconfiguration: false,
+            address_reconfiguration: false,
             ecn: None,
             data_kind: DataKind::Data,
             sack_paths: SackPaths::new(config),
@@ -167,6 +177,8 @@ impl Association {
             self.config.partial_reliability && peer.partial_reliability;
         self.agreed.zero_checksum = self.config.zero_checksum && peer.zero_checksum;
         self.agreed.reconfiguration = self.config.stream_reconfiguration && peer.reconfiguration;
+        self.agreed.address_reconfiguration =
+            self.config.address_reconfiguration && peer.address_reconfiguration;
         self.agreed.ecn = (self.config.ecn && peer.ecn).then(Box::default);
         self.agreed.data_kind = if self.config.message_interleaving && peer.interleaving {
             DataKind::IData

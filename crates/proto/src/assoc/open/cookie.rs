@@ -315,6 +315,7 @@ mod tests {
                 ecn: true,
                 reconfiguration: true,
                 authentication: false,
+                address_reconfiguration: true,
             },
             tie_local: 0,
             tie_peer: 9,

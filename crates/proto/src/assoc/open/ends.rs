@@ -85,6 +85,13 @@ impl Ends {
         self.local_addresses.retain(|address| *address != local);
     }
 
+    /// Adds a local address that this host has got.
+    pub(crate) fn local_added(&mut self, local: SocketAddr) {
+        if !self.local_addresses.contains(&local) {
+            self.local_addresses.push(local);
+        }
+    }
+
     pub(crate) fn avoid(&mut self, locals: BTreeSet<IpAddr>) {
         self.avoided = locals;
     }
@@ -111,6 +118,16 @@ impl Ends {
         if !self.has_peer_listed(ip) {
             self.peer_addresses.push(ip);
         }
+    }
+
+    /// Forgets an address that the peer no longer has.
+    pub(crate) fn peer_unlists(&mut self, ip: IpAddr) {
+        self.peer_addresses.retain(|listed| *listed != ip);
+    }
+
+    /// The addresses that the peer listed.
+    pub(crate) fn peer_addresses(&self) -> &[IpAddr] {
+        &self.peer_addresses
     }
 
     pub(crate) fn has_peer_listed(&self, ip: IpAddr) -> bool {

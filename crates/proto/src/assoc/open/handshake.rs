@@ -336,6 +336,7 @@ impl Association {
         self.events.push(Event::Connected { incoming });
         self.tell_sack_path_agreed();
         self.tell_authentication();
+        self.begin_address_requests(now);
         if !self.recovery.rules.verifies_first {
             let primary = self.primary;
             self.confirm_path(now, primary);

@@ -108,28 +108,40 @@ impl PeerInit {
     /// comes from this host, and link-local ones unless it comes from such an address. Otherwise
     /// anyone could make us send to our own services and neighbours.
     pub(crate) fn keep_addresses_in_scope_of(&mut self, source: IpAddr) {
-        let is_link_local = |ip: IpAddr| match ip {
-            IpAddr::V4(ip) => ip.is_link_local(),
-            IpAddr::V6(ip) => ip.is_unicast_link_local(),
-        };
-        let (here, near) = (source.is_loopback(), is_link_local(source));
-        self.addresses
-            .retain(|&ip| (here || !ip.is_loopback()) && (here || near || !is_link_local(ip)));
+        self.addresses.retain(|&ip| is_in_scope_of(ip, source));
     }
 
     /// Keeps an address that a packet can be sent to. An IPv4-mapped IPv6 address becomes the IPv4
     /// address.
     fn add_address(&mut self, ip: IpAddr) {
         let ip = ip.to_canonical();
-        let unusable = match ip {
-            IpAddr::V4(v4) => v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast(),
-            IpAddr::V6(v6) => {
-                v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local()
-            }
-        };
-        if !unusable && self.addresses.len() < MAX_ADDRESSES && !self.addresses.contains(&ip) {
+        if can_mean_a_host(ip)
+            && self.addresses.len() < MAX_ADDRESSES
+            && !self.addresses.contains(&ip)
+        {
             self.addresses.push(ip);
         }
+    }
+}
+
+/// True if a host somewhere can have this address.
+pub(crate) fn can_mean_a_host(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => !(v4.is_unspecified() || v4.is_broadcast() || v4.is_multicast()),
+        IpAddr::V6(v6) => !(v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local()),
+    }
+}
+
+/// True for an address that means the same host to us and to the host at `source`.
+pub(crate) fn is_in_scope_of(ip: IpAddr, source: IpAddr) -> bool {
+    let (here, near) = (source.is_loopback(), is_link_local(source));
+    (here || !ip.is_loopback()) && (here || near || !is_link_local(ip))
+}
+
+pub(crate) fn is_link_local(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
     }
 }
 
@@ -181,6 +193,7 @@ pub(crate) fn parameters(
         reconfiguration: config.stream_reconfiguration,
         ecn: config.ecn,
         authentication: authentication.is_some(),
+        address_reconfiguration: config.address_reconfiguration,
     };
     let types: Bytes = announced.types().collect();
     if !types.is_empty() {
@@ -230,7 +243,7 @@ pub(crate) fn init_ack(
     let authentication = cookie
         .authentication
         .as_ref()
-        .map(|both| AuthParameters::own(both.own, config.authenticated_chunks));
+        .map(|both| AuthParameters::own(both.own, config.required_authentication()));
     let auth = authentication.as_ref();
     let switches = [offer.is_some(), config.zero_checksum, config.ecn];
     let kept = 1

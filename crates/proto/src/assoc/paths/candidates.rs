@@ -196,7 +196,8 @@ impl Association {
     pub(crate) fn begin_trial(&mut self, at: Instant, id: PathId) {
         let has_use = self.candidates.are_given
             || self.paths.iter().filter(|p| p.origin.is_named()).count() > 1;
-        let Some(p) = self.paths.get(id).filter(|p| has_use && is_to_answer(p)) else { return };
+        let may_answer = |p: &&Path| has_use && is_to_answer(p) && !p.liveness.is_untold();
+        let Some(p) = self.paths.get(id).filter(may_answer) else { return };
         let (local, remote) = (p.local, p.remote);
         let ends = Some(at + TRIAL);
         match self.candidates.trial_mut(id).filter(|t| is_pair_of(&t.pair, local, remote)) {

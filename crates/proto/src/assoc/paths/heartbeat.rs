@@ -106,7 +106,7 @@ impl Association {
         if self.closed().is_some() {
             return;
         }
-        if let Some(p) = self.paths.get_mut(id).filter(|p| !p.liveness.is_away()) {
+        if let Some(p) = self.paths.get_mut(id).filter(|p| !p.liveness.is_silent()) {
             p.probing.is_due = true;
             self.heartbeats.may_be_due = true;
             let at = now + p.rto.rto();
@@ -217,7 +217,7 @@ impl Association {
     pub(crate) fn schedule_heartbeat(&mut self, now: Instant, id: PathId) {
         let jitter = self.rng.unit() + 0.5;
         let is_over = self.state.is_ending() || self.closed().is_some();
-        let may_probe = |p: &&Path| !is_over && !p.liveness.is_away();
+        let may_probe = |p: &&Path| !is_over && !p.liveness.is_silent();
         let Some(p) = self.paths.get(id).filter(may_probe) else { return };
         let ends = p.probing.interval.map(|(_, end)| end).filter(|end| *end > now);
         if p.liveness.state == PathState::Active

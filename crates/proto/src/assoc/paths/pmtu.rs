@@ -68,7 +68,7 @@ impl Association {
         if !self.config.pmtu_discovery || !self.state.is_open() || self.state.is_ending() {
             return;
         }
-        let Some(p) = self.paths.get_mut(id) else { return };
+        let Some(p) = self.paths.get_mut(id).filter(|p| !p.liveness.is_untold()) else { return };
         if p.origin.is_named() || p.liveness.state != PathState::Unconfirmed {
             p.size.pmtu.start();
             self.follow_size(now, id, MtuReason::Confirmed);

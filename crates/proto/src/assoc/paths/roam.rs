@@ -34,6 +34,7 @@ impl Association {
         if self.closed().is_some() {
             return;
         }
+        self.tell_of_loss(local);
         for id in self.paths.ids() {
             let from_there = |p: &&Path| p.local == local && !p.liveness.is_away();
             if self.paths.get(id).filter(from_there).is_none() {
@@ -46,6 +47,7 @@ impl Association {
                 self.paths.iter().any(|p| p.id != id && !p.liveness.is_away() && p.local != local);
             if has_other { self.remove_path(now, id) } else { self.park(now, id) }
         }
+        self.reroute_addresses(now);
     }
 
     /// Moves a path to another local address, as when routes prefer another source: a path from
@@ -100,7 +102,7 @@ impl Association {
     }
 
     fn ask_after_change(&mut self, now: Instant, id: PathId) {
-        let Some(p) = self.paths.get_mut(id).filter(|p| !p.liveness.is_away()) else { return };
+        let Some(p) = self.paths.get_mut(id).filter(|p| !p.liveness.is_silent()) else { return };
         let is_fine = p.liveness.state == PathState::Active
             && p.liveness.error_count == 0
             && p.liveness.last_heard.is_some_and(|at| now - at <= PROBE_GAP);
@@ -149,13 +151,15 @@ impl Association {
     /// Brings a path back whose local address returned. True if there is such a path.
     pub(crate) fn come_back(&mut self, now: Instant, id: PathId) -> bool {
         let Some(p) = self.paths.get_mut(id) else { return false };
-        let was = std::mem::replace(&mut p.liveness.address, Address::Ours);
-        if was != Address::Away {
+        if !p.liveness.is_away() {
+            p.liveness.supersede(false);
             return false;
         }
+        p.liveness.address = Address::Ours;
         p.rto.end_back_off();
         p.liveness.error_count = 0;
         let (path, local, remote) = (p.id, p.local, p.remote);
+        self.tell_of_path(id);
         self.events.push(Event::PathAdded { path, local, remote });
         self.refresh_usable(now);
         true

@@ -1,11 +1,12 @@
 //! A packet for this association, chunk by chunk.
 
+use std::net::IpAddr;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use manypath_wire::{
-    Chunk, Data, DataFlags, ErrorCause, ErrorChunk, ForwardTsn, IData, Packet, StreamId, Timestamp,
-    Tsn, UnknownChunk,
+    AsconfAck, Chunk, Data, DataFlags, ErrorCause, ErrorChunk, ForwardTsn, IData, Packet, StreamId,
+    Timestamp, Tsn, UnknownChunk, chunk_type,
 };
 
 use crate::assoc::authentication::Authenticity;
@@ -23,6 +24,9 @@ use crate::view::PathId;
 
 /// Longest text of an ABORT that is kept, in bytes.
 const MAX_REASON: usize = 256;
+
+/// ASCONF chunks of a packet that count. More are repeated in another packet.
+const MAX_ASCONFS: u8 = 4;
 
 /// RE-CONFIG chunks of a packet that count. An end has an answer and a request to send at a time.
 const MAX_RE_CONFIGS: u8 = 2;
@@ -43,6 +47,9 @@ struct Progress {
     answered_heartbeat: bool,
     reported_unknown: bool,
     re_configs: u8,
+    /// The ASCONF chunks so far, and their answers.
+    asconfs: u8,
+    asconf_acks: Vec<AsconfAck>,
     /// A router marked the packet (CE).
     is_marked: bool,
     /// The first TSN of a marked packet, which is its lowest.
@@ -57,6 +64,10 @@ struct Trust {
     is_sealed: bool,
     /// It is sealed, or need not be.
     counts_fully: bool,
+    /// It came from an address that the peer has deleted.
+    is_from_deleted: bool,
+    /// Our address, to which it came.
+    local: IpAddr,
 }
 
 /// How a packet came.
@@ -81,6 +92,8 @@ impl Progress {
             answered_heartbeat: false,
             reported_unknown: false,
             re_configs: 0,
+            asconfs: 0,
+            asconf_acks: Vec::new(),
             is_marked: false,
             marked_tsn: None,
         }
@@ -151,7 +164,8 @@ impl Association {
         let Carried { from, wire_len, is_marked } = carried;
         let path = self.note_packet(now, from, wire_len, received.counts_fully);
         let is_stranger = !received.is_sealed && path.is_some_and(|id| self.is_stranger(id));
-        if received.counts_fully && has_own_tag && !is_stranger {
+        let is_from_deleted = path.is_none() && self.is_deleted(from.remote.ip());
+        if received.counts_fully && has_own_tag && !is_stranger && !is_from_deleted {
             self.peer_heard(now);
         }
         let gap_before = self.rx.receiver.as_mut().is_some_and(|r| {
@@ -164,6 +178,8 @@ impl Association {
             is_stranger,
             is_sealed: received.is_sealed,
             counts_fully: received.counts_fully,
+            is_from_deleted,
+            local: from.local.ip(),
         };
         let mut progress = Progress { is_marked, ..Progress::new(now, from, path, facts) };
         let (mut chunks, mut is_authentic) = (received.chunks, false);
@@ -189,6 +205,10 @@ impl Association {
         }
         if matches!(self.state, State::Closed(_)) {
             return;
+        }
+        if !progress.asconf_acks.is_empty() {
+            let chunks = std::mem::take(&mut progress.asconf_acks);
+            self.reply(Control::AsconfAcks { chunks, to: from });
         }
         if let Some(tsn) = progress.marked_tsn {
             self.note_marked(progress.path, tsn);
@@ -220,8 +240,12 @@ impl Association {
         p.counters.packets_received += 1;
         p.counters.bytes_received += wire_len as u64;
         p.liveness.last_heard = Some(now);
+        let is_untold = p.liveness.is_untold();
         if counts_fully {
             p.probing.note_heard(now);
+        }
+        if is_untold && counts_fully {
+            self.release_path(now, path?); // the peer knows the address
         }
         self.probe_if_failed(now, path?);
         path
@@ -242,8 +266,13 @@ impl Association {
             return false;
         }
         match chunk {
+            // RFC 5061 §5.3.2: they may come from an address that they add. They are authenticated,
+            // or not agreed on.
+            Chunk::Asconf(_) | Chunk::AsconfAck(_) => true,
+            _ if trust.is_from_deleted => false,
             Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_) => true,
             _ if trust.is_stranger => false,
+            Chunk::Abort(abort) if abort.tag_reflected && self.is_changing(trust.local) => false,
             // RFC 9260 §8.5.1, B lets anyone who knows a tag end the association. From an address
             // where the peer was never seen, ABORT counts only after the address is verified.
             Chunk::Abort(_) => trust.is_sealed || !path.is_some_and(|id| self.is_to_verify(id)),
@@ -313,6 +342,14 @@ impl Association {
                 self.on_re_config(p.now, p.from, &chunk);
             }
             Chunk::ReConfig(_) => {}
+            Chunk::Asconf(chunk) if self.reconfigures_addresses() => {
+                p.asconfs += 1;
+                if p.asconfs <= MAX_ASCONFS {
+                    p.asconf_acks.extend(self.on_asconf(p.now, p.from, &chunk));
+                }
+            }
+            Chunk::Asconf(chunk) => return self.on_unknown(&chunk.into(), p),
+            Chunk::AsconfAck(chunk) => self.on_asconf_ack(p.now, &chunk),
             // A late packet of ours reached a peer that has already closed, and the answer overtook
             // SHUTDOWN COMPLETE. Everything is delivered.
             Chunk::Abort(abort)
@@ -530,6 +567,11 @@ impl Association {
             let is_stale = matches!(cause, ErrorCause::StaleCookie(_));
             if is_stale && !matches!(self.state, State::CookieEchoed { .. }) {
                 continue; // RFC 9260 §5.2.6
+            }
+            if let ErrorCause::UnrecognizedChunkType(chunk) = &cause
+                && chunk.first() == Some(&chunk_type::ASCONF)
+            {
+                self.on_asconf_unknown(now);
             }
             self.events.push(Event::PeerError { cause: cause.code() });
             if is_stale {

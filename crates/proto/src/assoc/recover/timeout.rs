@@ -56,6 +56,7 @@ impl Association {
                 // `output` drops what has expired.
                 Timer::Assoc(AssocTimer::Lifetime) => {}
                 Timer::Assoc(AssocTimer::Reconfigure) => self.on_reconfigure_timer(now),
+                Timer::Assoc(AssocTimer::T4) => self.on_t4(now),
                 // `output` asks again which paths are too dear.
                 Timer::Assoc(AssocTimer::Ranks) => {}
                 // `output` looks for a chunk to copy.

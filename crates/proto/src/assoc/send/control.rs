@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use manypath_wire::{
-    COMMON_HEADER_LEN, CommonHeader, ErrorCause, ForwardTsn, PacketBuilder, ReConfig, SackPath, Tsn,
+    AsconfAck, COMMON_HEADER_LEN, CommonHeader, ErrorCause, ForwardTsn, PacketBuilder, ReConfig,
+    SackPath, Tsn,
 };
 
 use super::outgoing::OutgoingPacket;
@@ -28,6 +29,8 @@ pub(crate) enum Control {
     ForwardTsn { chunk: ForwardTsn, on: PathId },
     ReConfig { on: PathId },
     ReConfigured { chunk: ReConfig, to: AddressPair },
+    Asconf { on: PathId },
+    AsconfAcks { chunks: Vec<AsconfAck>, to: AddressPair },
     Check { info: [u8; CHECK_INFO_LEN], to: AddressPair },
     Shutdown,
     ShutdownAck { on: PathId },
@@ -69,6 +72,9 @@ impl Association {
             packet.discard();
             return None;
         }
+        if matches!(chunk, Control::Asconf { .. }) {
+            packet.require_checksum(); // RFC 9653 §5.2
+        }
         if matches!(chunk, Control::CookieEcho) {
             self.push_beside_cookie(now, path, &mut packet);
         }
@@ -97,6 +103,7 @@ impl Association {
             | Control::SackPathFailed { to, .. }
             | Control::Check { to, .. }
             | Control::ReConfigured { to, .. }
+            | Control::AsconfAcks { to, .. }
             | Control::ShutdownComplete { to }
             | Control::Abort { to, .. } => return Some(*to),
             Control::Init { on }
@@ -104,6 +111,8 @@ impl Association {
             | Control::Candidates { on }
             | Control::ForwardTsn { on, .. }
             | Control::ReConfig { on } => self.paths.get(*on),
+            // It may mean the source of its packet.
+            Control::Asconf { on } => return self.paths.get(*on).map(Path::pair),
             Control::CookieEcho | Control::Error(_) | Control::Shutdown => None,
         };
         on.or_else(|| self.paths.get(self.control_path())).map(Path::pair)
@@ -154,7 +163,10 @@ impl Association {
         chunk: &Control,
         path: Option<PathId>,
     ) -> Option<Vec<u8>> {
-        let is_answer = matches!(chunk, Control::HeartbeatAck { .. } | Control::CookieAck { .. });
+        let is_answer = matches!(
+            chunk,
+            Control::HeartbeatAck { .. } | Control::CookieAck { .. } | Control::AsconfAcks { .. }
+        );
         let is_plain = chunk.is_of_handshake() && self.is_protected();
         let p = self.paths.get(path?)?;
         if !is_answer || is_plain || !p.probing.is_due || !self.may_probe(p) {
@@ -190,6 +202,13 @@ impl Association {
                 self.request_chunk().is_some_and(|chunk| packet.push_re_config(chunk))
             }
             Control::ReConfigured { chunk, .. } => packet.push_re_config(chunk),
+            Control::Asconf { .. } => {
+                self.asconf_chunk().is_some_and(|chunk| packet.push_asconf(chunk))
+            }
+            // RFC 5061 §5.2, E7: what does not fit is asked for again.
+            Control::AsconfAcks { chunks, .. } => {
+                chunks.iter().take_while(|chunk| packet.push_asconf_ack(chunk)).count() > 0
+            }
             Control::Check { info, .. } => packet.push_heartbeat(info),
             Control::Shutdown => {
                 let receiver = self.rx.receiver.as_ref();

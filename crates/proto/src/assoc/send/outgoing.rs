@@ -19,6 +19,8 @@ use crate::event::AssocClosed;
 pub(crate) struct OutgoingPacket<'a> {
     builder: PacketBuilder<'a>,
     is_sealed: bool,
+    /// It has a checksum, whatever the peer accepts.
+    needs_checksum: bool,
 }
 
 impl<'a> Deref for OutgoingPacket<'a> {
@@ -49,7 +51,13 @@ impl<'a> OutgoingPacket<'a> {
         if is_sealed {
             out.resize(out.len() + DTLS_CONTENT_OFFSET, 0);
         }
-        OutgoingPacket { builder: PacketBuilder::new(out, header, max_len), is_sealed }
+        let builder = PacketBuilder::new(out, header, max_len);
+        OutgoingPacket { builder, is_sealed, needs_checksum: false }
+    }
+
+    /// Gives the packet a checksum, whatever the peer accepts.
+    pub(crate) fn require_checksum(&mut self) {
+        self.needs_checksum = true;
     }
 
     /// Removes the packet from the buffer.
@@ -112,7 +120,7 @@ impl Association {
         if let Some(authentication) = &mut self.authentication {
             authentication.authenticate(&mut packet);
         }
-        let checksum = self.writes_checksum();
+        let checksum = self.writes_checksum() || (packet.needs_checksum && self.config.checksum);
         match packet.finish(self.protection.as_deref_mut(), checksum) {
             Ok(len) => Some(len),
             Err(_) => {

@@ -25,6 +25,7 @@ impl Association {
         self.rekey_if_due(now);
         self.give_up_if_due(now);
         self.reconfigure_if_due(now);
+        self.change_addresses_if_due(now);
         while let Some(control) = self.control.pop_front() {
             if let Some(transmit) = self.control_packet(now, control, buf) {
                 return Some(transmit);
