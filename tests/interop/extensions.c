@@ -1,5 +1,7 @@
-/* usrsctp_peer's extensions: messages with limits (RFC 3758, RFC 7496), streams that are reset and added (RFC 6525), AUTH (RFC 4895). */
+/* usrsctp_peer's extensions: messages with limits (RFC 3758, RFC 7496), streams that are reset and added (RFC 6525), AUTH (RFC 4895),
+ * addresses that come and go (RFC 5061). */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -102,6 +104,20 @@ bool on_extension(const union sctp_notification *note)
 	}
 }
 
+/* Asks for a change of our addresses (RFC 5061). */
+static int try_address(struct socket *so, const struct action *action)
+{
+	struct sctp_setpeerprim preferred = { .sspp_assoc_id = 0 };
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(opt.sctp_port), .sin_addr = action->address };
+
+	if (action->kind == ACTION_PREFER_ADDRESS) {
+		memcpy(&preferred.sspp_addr, &address, sizeof address);
+		return usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_SET_PEER_PRIMARY_ADDR, &preferred, sizeof preferred);
+	}
+	return usrsctp_bindx(so, (struct sockaddr *)&address, 1,
+	                     action->kind == ACTION_ADD_ADDRESS ? SCTP_BINDX_ADD_ADDR : SCTP_BINDX_REM_ADDR);
+}
+
 static int try_action(struct socket *so, const struct action *action)
 {
 	uint8_t room[sizeof(struct sctp_reset_streams) + sizeof(uint16_t)] = { 0 };
@@ -109,6 +125,8 @@ static int try_action(struct socket *so, const struct action *action)
 	struct sctp_add_streams add = { 0 };
 	sctp_assoc_t association = 0;
 
+	if (action->kind >= ACTION_ADD_ADDRESS)
+		return try_address(so, action);
 	switch (action->kind) {
 	case ACTION_RESET_IN:
 	case ACTION_RESET_OUT:

@@ -36,12 +36,14 @@ static void usage(const char *problem)
 	        "  --reliable-every N    but not those whose index N divides; receive: the others may be missing\n"
 	        "  --reconfigure         let the peer reset and add streams, and check the numbers of messages\n"
 	        "  --do N:ACTION[=N]     after N messages: reset-out, reset-in (all streams, or that one), add-out=N, add-in=N,\n"
-	        "                        reset-association; can be repeated\n"
+	        "                        reset-association, add-address=A, delete-address=A, prefer-address=A (RFC 5061, IPv4);\n"
+	        "                        can be repeated\n"
 	        "  --await N             send: do not close before N reconfigurations were reported, of either side; each stream\n"
 	        "                        that is reset counts (0)\n"
 	        "  --auth-chunk TYPE     take chunks of this type only if they are authenticated (RFC 4895); can be repeated\n"
 	        "  --auth-key N=TEXT     authenticate with this key\n"
 	        "  --sack-immediately    ask for the SACK of each message (I bit)\n"
+	        "  --keep-listening      listen: keep the listening socket, by which a peer is found that asks from a new address\n"
 	        "  --one-at-a-time       send: wait for each message's SACK\n"
 	        "  --sack-delay-ms N  --send-buffer BYTES\n"
 	        "  --heartbeat-ms N  --rto-min-ms N  --path-max-retrans N\n"
@@ -131,7 +133,9 @@ static void parse_action(char *text)
 {
 	static const struct { const char *name; enum action_kind kind; } kinds[] = {
 		{ "reset-out", ACTION_RESET_OUT }, { "reset-in", ACTION_RESET_IN }, { "add-out", ACTION_ADD_OUT },
-		{ "add-in", ACTION_ADD_IN }, { "reset-association", ACTION_RESET_ASSOCIATION }
+		{ "add-in", ACTION_ADD_IN }, { "reset-association", ACTION_RESET_ASSOCIATION },
+		{ "add-address", ACTION_ADD_ADDRESS }, { "delete-address", ACTION_DELETE_ADDRESS },
+		{ "prefer-address", ACTION_PREFER_ADDRESS }
 	};
 	char *rest = NULL, *at = strtok_r(text, ":", &rest), *name = strtok_r(NULL, "=", &rest), *value = strtok_r(NULL, "", &rest);
 	struct action *action = &opt.actions[opt.action_count];
@@ -144,6 +148,11 @@ static void parse_action(char *text)
 	if (action->kind == ACTION_NONE)
 		usage("unknown action");
 	action->at = number(at, 0, INDEX_MAX, "bad --do");
+	if (action->kind >= ACTION_ADD_ADDRESS) {
+		if (value == NULL || inet_pton(AF_INET, value, &action->address) != 1)
+			usage("addresses of actions are numeric, IPv4");
+		return;
+	}
 	action->has_value = value != NULL;
 	if (action->has_value)
 		action->value = (uint16_t)number(value, 0, STREAMS_MAX, "bad --do");
@@ -182,6 +191,8 @@ static bool parse_flag(const char *name)
 		opt.sack_immediately = true;
 	else if (strcmp(name, "--one-at-a-time") == 0)
 		opt.one_at_a_time = true;
+	else if (strcmp(name, "--keep-listening") == 0)
+		opt.keep_listening = true;
 	else if (strcmp(name, "--json") == 0)
 		opt.json = true;
 	else
@@ -267,6 +278,15 @@ static void parse_task(const char *name, const char *bytes)
 		opt.bytes = number(bytes, 1, (uint64_t)1 << 40, "bad number of bytes");
 }
 
+/* True if something is to be done that both sides must have RFC 6525 for. */
+static bool needs_reconfiguration(void)
+{
+	for (int i = 0; i < opt.action_count; i++)
+		if (opt.actions[i].kind < ACTION_ADD_ADDRESS)
+			return true;
+	return false;
+}
+
 void parse_options(int argc, char **argv)
 {
 	bool streams_given = false;
@@ -296,7 +316,7 @@ void parse_options(int argc, char **argv)
 		usage("send needs a number of bytes");
 	if (opt.limit != SCTP_PR_SCTP_NONE && opt.reliable_every == 0)
 		usage("--limit needs --reliable-every");
-	if (opt.action_count != 0 && !opt.reconfigure)
+	if (needs_reconfiguration() && !opt.reconfigure)
 		usage("--do needs --reconfigure");
 	if (opt.close != CLOSE_UNSET && opt.expect_close != CLOSE_UNSET)
 		usage("--close and --expect-close exclude each other");

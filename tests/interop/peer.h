@@ -2,6 +2,7 @@
 #ifndef MANYPATH_INTEROP_PEER_H
 #define MANYPATH_INTEROP_PEER_H
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +25,8 @@ enum {
 };
 
 enum task { TASK_NONE, TASK_SEND, TASK_RECEIVE, TASK_ECHO };
-enum action_kind { ACTION_NONE, ACTION_RESET_OUT, ACTION_RESET_IN, ACTION_ADD_OUT, ACTION_ADD_IN, ACTION_RESET_ASSOCIATION };
+enum action_kind { ACTION_NONE, ACTION_RESET_OUT, ACTION_RESET_IN, ACTION_ADD_OUT, ACTION_ADD_IN, ACTION_RESET_ASSOCIATION,
+                   ACTION_ADD_ADDRESS, ACTION_DELETE_ADDRESS, ACTION_PREFER_ADDRESS };
 enum closing { CLOSE_UNSET, CLOSE_SHUTDOWN, CLOSE_ABORT };
 
 struct addresses {
@@ -33,17 +35,18 @@ struct addresses {
 	struct sockaddr_storage list[ADDRESSES_MAX];
 };
 
-/* A request of RFC 6525, made once that many messages were sent or received. */
+/* A request of RFC 6525 or RFC 5061, made once that many messages were sent or received. */
 struct action {
 	uint64_t at;
 	enum action_kind kind;
 	bool has_value;             /* without: all streams */
 	uint16_t value;             /* a stream, or a number of streams */
+	struct in_addr address;     /* one of ours */
 };
 
 struct options {
 	bool listen, unordered, echoed, nr_sack, interleave, json;
-	bool reconfigure, sack_immediately, one_at_a_time, has_udp_port;
+	bool reconfigure, sack_immediately, one_at_a_time, has_udp_port, keep_listening;
 	enum task task;
 	uint64_t bytes;             /* to send, or to receive before closing; 0: until the peer closes */
 	uint8_t seed;

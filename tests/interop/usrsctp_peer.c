@@ -513,7 +513,7 @@ static bool establish(void)
 		else
 			assoc_socket = so;
 	}
-	if (assoc_socket != so)
+	if (assoc_socket != so && !opt.keep_listening)
 		usrsctp_close(so);
 	return assoc_socket != NULL;
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use manypath_net::{Uplinks, unmapped};
 use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, Config, ConfigError, Instant, Message, PathId, PathRank,
-    PathStats, Peer, PeerIdentity, ReconfigureError, SendOptions, StreamId,
+    AddressError, AssocClosed, AssocId, AssocStats, Config, ConfigError, Instant, Message, PathId,
+    PathRank, PathStats, Peer, PeerIdentity, ReconfigureError, SendOptions, StreamId,
 };
 use tokio::task::coop;
 
@@ -445,6 +445,29 @@ impl Association {
         })
     }
 
+    /// Both ends tell each other of addresses that come and go (RFC 5061), as both have
+    /// `address_reconfiguration`.
+    pub fn reconfigures_addresses(&self) -> bool {
+        self.shared().with(|inner, _| {
+            inner.assocs.engine.assoc(self.id()).is_some_and(|a| a.reconfigures_addresses())
+        })
+    }
+
+    /// Asks the peer to send to this address of ours by preference (RFC 5061 §5.4). It need not do
+    /// so. The event [`AddressRequest`](crate::Event::AddressRequest) tells its answer.
+    ///
+    /// # Errors
+    /// Gives the reason why nothing was done.
+    pub fn set_peer_primary(&self, local: IpAddr) -> Result<(), AddressError> {
+        self.shared().with(|inner, now| {
+            let assoc = inner.assocs.engine.assoc_mut(self.id());
+            let ask = |assoc: &mut manypath_proto::Association| assoc.set_peer_primary(now, local);
+            let result = assoc.map_or(Err(AddressError::NotOpen), ask);
+            inner.assocs.kick();
+            result
+        })
+    }
+
     /// The state of the association by its name in RFC 9260 §4, such as `ESTABLISHED`.
     pub fn state(&self) -> &'static str {
         self.shared().with(|inner, _| {
@@ -453,7 +476,8 @@ impl Association {
         })
     }
 
-    /// Makes a path the primary one.
+    /// Makes a path the primary one. Where both ends have `address_reconfiguration`, the peer is
+    /// asked to prefer the local address of that path.
     pub fn set_primary(&self, path: PathId) {
         self.shared().with(|inner, now| {
             if let Some(assoc) = inner.assocs.engine.assoc_mut(self.id()) {

@@ -205,9 +205,9 @@ pub use manypath_net::{
 #[cfg(feature = "relay")]
 pub use manypath_net::{LookupError, Relay, RelayStatus, look_up_number};
 pub use manypath_proto::{
-    AssocClosed, AssocId, AssocStats, AuthKeyError, AuthKeys, AuthReport, CHANGEABLE,
-    CHANGEABLE_OF_PATHS, Config, ElectReason, Event, Instant, Message, MtuReason, PathId, PathRank,
-    PathState, PathStats, Payload, PeerIdentity, RankError, ReconfigureError, RequestOutcome,
-    RestoreReason, Rng, SendOptions, SharedEvidence, SharedSign, Ssn, StreamId, StreamRequest,
-    SuppressReason, config, is_raw_ip, overlay, sizes,
+    AddressChange, AddressError, AddressOutcome, AssocClosed, AssocId, AssocStats, AuthKeyError,
+    AuthKeys, AuthReport, CHANGEABLE, CHANGEABLE_OF_PATHS, Config, ElectReason, Event, Instant,
+    Message, MtuReason, PathId, PathRank, PathState, PathStats, Payload, PeerIdentity, RankError,
+    ReconfigureError, RequestOutcome, RestoreReason, Rng, SendOptions, SharedEvidence, SharedSign,
+    Ssn, StreamId, StreamRequest, SuppressReason, config, is_raw_ip, overlay, sizes,
 };

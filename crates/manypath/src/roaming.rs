@@ -4,7 +4,8 @@
 //! means for paths: one whose address is gone comes back from the address that its socket has next,
 //! or that the kernel prefers; an association that we opened gets paths from new addresses, and
 //! follows the route to its peer where a socket is on every address. Whether a path works is the
-//! engine's business.
+//! engine's business. With `address_reconfiguration` at both ends, the engine tells the peer
+//! (RFC 5061).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -108,6 +109,12 @@ impl Roaming {
         let open = inner.assocs.open();
         self.lost.retain(|lost| open.contains(&lost.assoc));
         self.note_gone(now, inner, &open, sockets, relays, found);
+        if !inner.hides_addresses && !inner.takes_relays_only {
+            // A peer that opened the association may come to the address, if it hears of it.
+            for new in &found.came {
+                inner.assocs.engine.local_added(now, new.address);
+            }
+        }
         for new in &found.came {
             self.on_new_address(now, inner, &open, *new);
         }

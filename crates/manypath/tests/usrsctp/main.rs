@@ -8,6 +8,7 @@
 #![cfg(target_os = "linux")]
 #![allow(unreachable_pub, reason = "a program of tests; nobody uses it from outside")]
 
+mod addresses;
 mod authentication;
 mod closing;
 mod handshake;

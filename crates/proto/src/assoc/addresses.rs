@@ -5,8 +5,8 @@
 //! time is sent and repeated until it is answered; the next is made of what is left to say then.
 //!
 //! While a path from a known address works, requests take it and name addresses. Otherwise they
-//! leave from a new address and stand for "the source of this packet". So they also work behind a
-//! NAT, which gives the packet another source than this host knows of (§4.2).
+//! leave from a new address and also ask for "the source of this packet". So they work behind a
+//! NAT, too, which gives the packet another source than this host knows of (§4.2).
 
 mod answer;
 mod request;

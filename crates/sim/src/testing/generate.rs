@@ -46,6 +46,7 @@ const EXTENSIONS: &[(&str, &str)] = &[
     ("partial_reliability", "true"),
     ("nr_sack", "true"),
     ("immediate_sacks", "true"),
+    ("address_reconfiguration", "true"),
 ];
 
 /// Authentication of what is sent most (RFC 4895). Some lists leave room in every packet, others in

@@ -116,6 +116,8 @@ pub struct Case {
     setting: Setting,
     overrides: Vec<(String, String)>,
     ours: Vec<IpAddr>,
+    /// Our sockets, instead of one for each of our addresses.
+    bind: Option<BindTo>,
     theirs: Vec<IpAddr>,
     relays: Vec<String>,
     peer_prefix: Vec<String>,
@@ -142,6 +144,7 @@ impl Case {
             setting,
             overrides: Vec::new(),
             ours: vec![[127, 0, 0, 1].into()],
+            bind: None,
             theirs: vec![[127, 0, 0, 1].into()],
             relays: Vec::new(),
             peer_prefix: Vec::new(),
@@ -183,6 +186,12 @@ impl Case {
         self
     }
 
+    /// Our sockets follow all addresses of this host.
+    pub fn on_all_addresses(mut self) -> Case {
+        self.bind = Some(BindTo::Auto);
+        self
+    }
+
     /// Everything goes through relays with these options of udp_lossy, one for each address of
     /// whoever is connected to.
     pub fn relays(mut self, options: &[&str]) -> Case {
@@ -202,7 +211,10 @@ impl Case {
         let config = Config::build(profile, preset, &self.overrides).expect("a configuration");
         EndpointOptions {
             config: Arc::new(config),
-            bind: self.ours.iter().map(|&ip| BindTo::Address(ip)).collect(),
+            bind: match &self.bind {
+                Some(bind) => vec![bind.clone()],
+                None => self.ours.iter().map(|&ip| BindTo::Address(ip)).collect(),
+            },
             accept: self.opens == Opens::Usrsctp,
             auth_keys: self.auth_keys.clone(),
             raw_ip: self.raw_ip,

@@ -141,6 +141,12 @@ impl Link {
         ["nsenter", "--target", &pid, "--net"].map(str::to_owned).into()
     }
 
+    /// Gives the near end another address, 10.99.N.LAST, or takes it away.
+    pub fn has_address(&self, last: u8, has: bool) {
+        let (n, change) = (self.number, if has { "add" } else { "del" });
+        run(&format!("ip addr {change} 10.99.{n}.{last}/24 dev a{n}"));
+    }
+
     /// Takes the far end down, or up again.
     pub fn cut(&self, cut: bool) {
         let state = if cut { "down" } else { "up" };

@@ -58,34 +58,9 @@ impl Association {
         }
         let of_any: IpAddr =
             if is_v4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let all_go = !is_from_known && a.known.iter().all(|ip| a.to_delete.contains(ip));
         let sources = (!is_from_known).then(Vec::new);
-        let all_go = sources.is_some() && a.known.iter().all(|ip| a.to_delete.contains(ip));
-        let mut requests = Vec::new();
-        for (number, change) in (1..).zip(&changes) {
-            let stands_for =
-                |ip: IpAddr| if sources.is_some() && ip == source { of_any } else { ip };
-            requests.push(match *change {
-                AddressChange::Added(ip) => {
-                    AsconfRequest::Add { request: number, address: stands_for(ip) }
-                }
-                AddressChange::Primary(ip) => {
-                    AsconfRequest::SetPrimary { request: number, address: stands_for(ip) }
-                }
-                AddressChange::Deleted(_) if all_go => {
-                    AsconfRequest::Delete { request: number, address: of_any }
-                }
-                AddressChange::Deleted(ip) => {
-                    AsconfRequest::Delete { request: number, address: ip }
-                }
-            });
-        }
-        // One such request deletes all.
-        requests.dedup_by(|later, earlier| {
-            matches!((earlier, later), (
-                AsconfRequest::Delete { address: a, .. },
-                AsconfRequest::Delete { address: b, .. },
-            ) if *a == of_any && *b == of_any)
-        });
+        let requests = requests(&changes, sources.as_ref().map(|_| of_any), all_go);
         // The peer finds a protected association by its tag: only what opens a packet can read the
         // address in it (draft-ietf-tsvwg-sctp-dtls-chunk).
         let of_family = a.known.iter().find(|ip| ip.is_ipv4() == is_v4).or(a.known.first());
@@ -221,10 +196,14 @@ impl Association {
             p.liveness.error_count = 0;
         }
         let outcomes = outcomes(&sent.chunk.requests, &ack.responses);
-        let last = outcomes.last().copied();
-        for (n, change) in sent.changes.iter().enumerate() {
-            // The requests to delete all are one.
-            let outcome = outcomes.get(n).copied().or(last).unwrap_or(AddressOutcome::Done);
+        for change in &sent.changes {
+            let of_change = sent.chunk.requests.iter().zip(&outcomes);
+            let mut of_change = of_change.filter(|(asked, _)| makes(asked, *change));
+            // A change may be asked for in two ways, of which the peer knows one.
+            let first =
+                of_change.clone().next().map_or(AddressOutcome::Done, |(_, outcome)| *outcome);
+            let is_done = of_change.any(|(_, outcome)| *outcome == AddressOutcome::Done);
+            let outcome = if is_done { AddressOutcome::Done } else { first };
             self.end_address_change(now, *change, outcome);
         }
         self.settle_source(&sent);
@@ -309,6 +288,18 @@ impl Association {
         }
     }
 
+    /// A packet of the peer shows that it knows the local address. One with its own tag shows
+    /// nothing of the kind: it may be an ABORT to a stranger.
+    #[inline]
+    pub(in crate::assoc) fn heard_at_untold(&mut self, now: Instant, path: Option<PathId>) {
+        let waits = |id| self.paths.get(id).is_some_and(|p| p.liveness.is_untold());
+        if self.addresses.is_some()
+            && let Some(id) = path.filter(|id| waits(*id))
+        {
+            self.release_path(now, id);
+        }
+    }
+
     #[cold]
     pub(in crate::assoc) fn release_path(&mut self, now: Instant, id: PathId) {
         let Some(p) = self.paths.get_mut(id).filter(|p| p.liveness.is_untold()) else { return };
@@ -341,6 +332,53 @@ impl AddressRequests {
         let deleted = self.to_delete.iter().filter(|ip| self.known.contains(ip));
         changes.extend(deleted.copied().map(AddressChange::Deleted).take(MAX_REQUESTS / 2));
         changes
+    }
+}
+
+/// The requests for these changes, numbered from 1. Those of a packet that comes from a new address
+/// also have the unspecified one, `of_any`, for its source. Behind a NAT only that is right, and
+/// some stacks know named addresses only, such as usrsctp by default. If `all_go`, all addresses
+/// but the source are deleted.
+fn requests(changes: &[AddressChange], of_any: Option<IpAddr>, all_go: bool) -> Vec<AsconfRequest> {
+    let mut requests = Vec::new();
+    let mut next = 1..;
+    let mut number = || next.next().unwrap_or(0);
+    let mut deletes_all = false;
+    for change in changes {
+        match *change {
+            AddressChange::Added(address) => {
+                requests.push(AsconfRequest::Add { request: number(), address });
+                if let Some(address) = of_any {
+                    requests.push(AsconfRequest::Add { request: number(), address });
+                }
+            }
+            AddressChange::Deleted(address) => {
+                if let Some(address) = of_any
+                    && all_go
+                    && !std::mem::replace(&mut deletes_all, true)
+                {
+                    requests.push(AsconfRequest::Delete { request: number(), address });
+                }
+                requests.push(AsconfRequest::Delete { request: number(), address });
+            }
+            AddressChange::Primary(address) => {
+                requests.push(AsconfRequest::SetPrimary { request: number(), address });
+            }
+        }
+    }
+    requests
+}
+
+/// True if a request makes this change.
+fn makes(asked: &AsconfRequest, change: AddressChange) -> bool {
+    let is_it = |asked: IpAddr, ip: IpAddr| asked == ip || asked.is_unspecified();
+    match (asked, change) {
+        (AsconfRequest::Add { address, .. }, AddressChange::Added(ip))
+        | (AsconfRequest::Delete { address, .. }, AddressChange::Deleted(ip))
+        | (AsconfRequest::SetPrimary { address, .. }, AddressChange::Primary(ip)) => {
+            is_it(*address, ip)
+        }
+        _ => false,
     }
 }
 

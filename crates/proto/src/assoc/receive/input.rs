@@ -167,6 +167,7 @@ impl Association {
         let is_from_deleted = path.is_none() && self.is_deleted(from.remote.ip());
         if received.counts_fully && has_own_tag && !is_stranger && !is_from_deleted {
             self.peer_heard(now);
+            self.heard_at_untold(now, path);
         }
         let gap_before = self.rx.receiver.as_mut().is_some_and(|r| {
             r.inbound.begin_packet(received.len);
@@ -240,12 +241,8 @@ impl Association {
         p.counters.packets_received += 1;
         p.counters.bytes_received += wire_len as u64;
         p.liveness.last_heard = Some(now);
-        let is_untold = p.liveness.is_untold();
         if counts_fully {
             p.probing.note_heard(now);
-        }
-        if is_untold && counts_fully {
-            self.release_path(now, path?); // the peer knows the address
         }
         self.probe_if_failed(now, path?);
         path
