@@ -264,9 +264,13 @@ impl Association {
     }
 
     /// True if an ABORT to this local address says nothing, because the peer may have taken a
-    /// packet from there for a stranger's (§5.3.1): the address is on its way in or out.
+    /// packet from there for a stranger's (§5.3.1): the address is on its way out, or in while the
+    /// peer knows another one. If it knows no other, it has lost the association.
     pub(super) fn is_changing(&self, local: IpAddr) -> bool {
         let Some(a) = self.addresses.as_ref() else { return false };
-        a.is_adding(local) || a.is_deleting(local) || a.to_delete.contains(&local)
+        let is_known = |p: &Path| a.knows(p.local.ip()) && !p.liveness.is_away();
+        a.is_deleting(local)
+            || a.to_delete.contains(&local)
+            || (a.is_adding(local) && self.paths.iter().any(is_known))
     }
 }
