@@ -139,7 +139,8 @@ impl Association {
     /// Takes note that this host has got a local transport address, and tells the peer if both ends
     /// have the extension (RFC 5061). The peer may then make a path to it.
     /// [`add_path`](Self::add_path) does the same for the local address of a path, and
-    /// [`local_gone`](Self::local_gone) the opposite. [`Event::AddressRequest`] tells the answer.
+    /// [`local_gone`](Self::local_gone) the opposite.
+    /// [`Event::AddressRequest`](crate::Event::AddressRequest) tells the answer.
     ///
     /// RFC 5061 has no ports: an address with another UDP port than that of the first path is not
     /// told. Neither are loopback and link-local addresses to peers elsewhere.
@@ -149,7 +150,8 @@ impl Association {
     }
 
     /// Asks the peer to send to this address of ours by preference (RFC 5061 §5.4). It need not do
-    /// so. [`Event::AddressRequest`] tells its answer. A request that was not sent yet is replaced.
+    /// so. [`Event::AddressRequest`](crate::Event::AddressRequest) tells its answer. A request that
+    /// was not sent yet is replaced.
     ///
     /// # Errors
     /// Gives the reason why nothing was done.
