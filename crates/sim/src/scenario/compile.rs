@@ -6,7 +6,7 @@ use super::cross::{self, Traffic};
 use super::error::Place;
 use super::error::ScenarioError;
 use super::events::{events, plan, slowest_crossing};
-use super::flows::{flow, striped, transfers};
+use super::flows::{check_messages, flow, striped, transfers};
 use super::keys::{CROSS, HOP, PATH, SCENARIO};
 use super::links::{self, Settings};
 use super::long;
@@ -65,6 +65,7 @@ pub(super) fn compile(root: &Table, place: &Place, file: &str) -> Result<Compile
         }
         (None, ..) => short_form(&top, &mut compiled)?,
     }
+    check_messages(&top, &compiled.flows)?;
     events(&top, &mut compiled)?;
     nats::check_is_reachable(&top, &top.elements("path")?, &compiled)?;
     // Stable, so that changes of one instant come in the order of the file.

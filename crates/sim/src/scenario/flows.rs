@@ -135,6 +135,31 @@ fn kind(table: &Reader<'_>) -> Result<MessageKind> {
     })
 }
 
+/// Checks that the associations take the messages of the transfers.
+pub(super) fn check_messages(top: &Reader<'_>, flows: &[Flow]) -> Result<()> {
+    for flow in flows {
+        for transfer in &flow.transfers {
+            let MessageKind { stream, length, .. } = transfer.kind;
+            let (mut from, mut to) = (&flow.config_a, &flow.config_z);
+            if transfer.is_reverse {
+                std::mem::swap(&mut from, &mut to);
+            }
+            let streams = from.outbound_streams.min(to.inbound_streams);
+            if stream >= streams {
+                let what = format!("stream {stream} of {streams} that the association has");
+                let remedy = "write a lower number, or set outbound_streams and inbound_streams";
+                return Err(top.place.error(what, remedy));
+            }
+            if length.is_some_and(|length| length > from.send_buffer) {
+                let what = "a message longer than the send buffer";
+                let remedy = "write a shorter message, or a larger transport.send_buffer";
+                return Err(top.place.error(what, remedy));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn message_length(table: &Reader<'_>) -> Result<Option<usize>> {
     let Some(named) = table.get("message") else { return Ok(None) };
     match named.size()? {
@@ -154,5 +179,8 @@ fn every(table: &Reader<'_>, bytes: Option<u64>) -> Result<Option<Duration>> {
     let remedy = "write up to 1 Tbit/s, or leave it out to send everything at once";
     let bits = bits.ok_or_else(|| named.error("too fast for an application", remedy))?;
     let length = message_length(table)?.unwrap_or(PACED_MESSAGE) as u64;
-    Ok(Some(Duration::from_nanos(length * 8 * 1_000_000_000 / bits)))
+    match length * 8 * 1_000_000_000 / bits {
+        0 => Err(named.error("more than a message each nanosecond", "write a longer message")),
+        nanos => Ok(Some(Duration::from_nanos(nanos))),
+    }
 }

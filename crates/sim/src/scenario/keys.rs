@@ -77,7 +77,7 @@ pub(super) static TRANSFER: Section = Section {
         "count", "number", "1", "3": "How many messages of this size to send, in order, on one stream.";
         "rate", "rate", "all at once", "\"1 Mbit/s\"": "User data per second. The application sends one message after the other at this rate; without it everything at once, as the send buffer has room.";
         "message", "size", "1000 B with `rate`, else a DATA chunk", "\"1200 B\"": "Length of each message but the last, up to 1 MiB.";
-        "stream", "number", "0", "1": "The stream of the messages, up to 999.";
+        "stream", "number", "0", "1": "The stream of the messages, below `outbound_streams` (16 unless set), up to 999.";
         "unordered", "true or false", "false", "true": "The messages are delivered as they come (U bit).";
         "lifetime", "time", "none", "\"150 ms\"": "Messages are given up so long after `send` (RFC 3758): `messages` in the result says how many came in time.";
         "max_retransmissions", "number", "none", "0": "Messages are given up when a chunk of theirs would be retransmitted more often (RFC 7496).";

@@ -401,6 +401,26 @@ fn messages_with_a_lifetime_come_in_time_or_are_given_up() {
 }
 
 #[test]
+fn messages_that_no_association_takes_are_refused() {
+    let of = |keys: &str| {
+        let transport = "transport = { send_buffer = \"64 KiB\", outbound_streams = 4 }";
+        let path = "path = [{ rate = \"8 Mbit/s\", delay = \"50 ms\" }]";
+        let text = format!("transfer = {{ size = \"1 MB\", {keys} }}\n{transport}\n{path}");
+        Scenario::parse("x", &text).and_then(|s| s.points().map(|_| ())).map_err(|e| e.to_string())
+    };
+    let is_refused = |keys: &str, because: &str| {
+        let error = of(keys).expect_err(keys);
+        assert!(error.contains(because), "{keys}: {error}");
+    };
+    assert_eq!(of("stream = 3, message = \"64 KiB\""), Ok(()));
+    is_refused("stream = 4", "stream 4 of 4");
+    is_refused("message = \"65 KiB\"", "send buffer");
+    is_refused("message = \"2 MiB\"", "1 MiB");
+    is_refused("message = \"0 B\"", "1 MiB");
+    is_refused("message = \"1 B\", rate = \"1 Tbit/s\"", "nanosecond");
+}
+
+#[test]
 fn marks_are_results_where_there_are_any() {
     let of = |keys: &str| {
         let path = "rate = \"8 Mbit/s\", delay = \"10 ms\", red = { marks = true }";
