@@ -130,6 +130,16 @@ impl LossOracle {
     }
 }
 
+/// How often a host, and its association, began again.
+#[derive(Copy, Clone, Debug, Default)]
+struct Beginnings {
+    /// Times the host lost all its state.
+    restarts: u32,
+    /// Associations and peer restarts so far: the counters of sender and receiver are of the
+    /// latest.
+    epoch: u32,
+}
+
 /// A host with one association at a time, and the applications that use it.
 ///
 /// Commands such as [`send`](Self::send) take effect at the present time, when the run goes on.
@@ -141,11 +151,7 @@ pub struct Host {
     engine_config: Arc<Config>,
     endpoint: Endpoint,
     assoc: Option<AssocId>,
-    /// Times the host lost all its state.
-    restarts: u32,
-    /// Associations and peer restarts so far: the counters of sender and receiver are of the
-    /// latest.
-    epoch: u32,
+    beginnings: Beginnings,
     phase: Phase,
     /// Work for the next [`drive`](Self::drive).
     pending: Pending,
@@ -194,8 +200,7 @@ impl Host {
             endpoint: setup.endpoint(Arc::clone(&engine_config), 0),
             engine_config,
             assoc: None,
-            restarts: 0,
-            epoch: 0,
+            beginnings: Beginnings::default(),
             phase: Phase::Open,
             pending,
             application: Application { reads: true, admits: false, reconnects: false },
@@ -338,7 +343,7 @@ impl Host {
 
     /// Associations and peer restarts so far.
     pub fn epoch(&self) -> u32 {
-        self.epoch
+        self.beginnings.epoch
     }
 
     /// Everything the engine reported but that there is data to read or room to write.

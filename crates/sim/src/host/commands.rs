@@ -137,9 +137,10 @@ impl Host {
     /// Loses all state of the host and starts again at the same addresses. A host that associates
     /// does so at once. Unsent data is lost.
     pub fn kill_and_restart(&mut self) {
-        self.restarts += 1;
+        self.beginnings.restarts += 1;
         self.look(&Cause::Named("unseen"));
-        self.endpoint = self.setup.endpoint(Arc::clone(&self.engine_config), self.restarts);
+        let restarts = self.beginnings.restarts;
+        self.endpoint = self.setup.endpoint(Arc::clone(&self.engine_config), restarts);
         self.look(&Cause::Named("restart"));
         self.pending = Pending {
             commands: true,

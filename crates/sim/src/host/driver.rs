@@ -269,7 +269,7 @@ impl Host {
     }
 
     pub(super) fn new_epoch(&mut self) {
-        self.epoch += 1;
+        self.beginnings.epoch += 1;
         self.oracle.outdate();
         self.phase = Phase::Open;
         self.sender.restart();
