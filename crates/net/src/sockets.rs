@@ -113,8 +113,8 @@ pub struct BoundAddresses {
 }
 
 impl BoundAddresses {
-    /// One per UDP socket whose address this host has; the IP address is unspecified for a socket
-    /// on every address.
+    /// The address of each UDP socket that this host has; the IP address is unspecified for a
+    /// socket on every address.
     pub fn as_slice(&self) -> &[SocketAddr] {
         &self.list
     }

@@ -29,7 +29,8 @@ fn is_set(name: &str, value: &str) -> bool {
     std::env::var_os(name).is_some_and(|v| v == value)
 }
 
-fn unshare() -> Command {
+/// The command that runs something in a network namespace of its own.
+pub fn unshare() -> Command {
     let mut command = Command::new("unshare");
     command.arg("--net");
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
@@ -39,7 +40,8 @@ fn unshare() -> Command {
     command
 }
 
-fn namespaces_work(test: &str) -> bool {
+/// True if namespaces can be made here. If not, prints so, or fails where they are required.
+pub fn namespaces_work(test: &str) -> bool {
     let tried = unshare().args(["ip", "link", "set", "lo", "up"]).stderr(Stdio::null()).status();
     let works = tried.is_ok_and(|status| status.success());
     if !works {

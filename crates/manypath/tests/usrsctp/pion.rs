@@ -19,7 +19,7 @@ const LOSSY: &str = "--drop 20 --duplicate 10 --reorder 20 --delay 3 --seed 7";
 /// pion's SCTP port.
 const SCTP_PORT: u16 = 5000;
 
-/// Who sends INIT.
+/// The end that sends INIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Opens {
     Manypath,

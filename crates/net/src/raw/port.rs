@@ -50,7 +50,7 @@ fn claim(port: u16, ips: &[IpAddr]) -> Option<Vec<platform::Held>> {
     let mut held = Vec::new();
     for &ip in ips {
         held.push(platform::hold(port, ip)?);
-        // Who has all addresses has each of them, and the other way round.
+        // A claim on all addresses excludes one on each of them, and the other way round.
         let others = if ip.is_unspecified() { platform::own(ip) } else { vec![platform::any(ip)] };
         if others.into_iter().any(|other| !ips.contains(&other) && platform::is_held(port, other)) {
             return None;

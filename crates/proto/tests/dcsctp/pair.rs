@@ -26,7 +26,7 @@ fn address(last: u8) -> SocketAddr {
     ([10, 0, 0, last], PORT).into()
 }
 
-/// Who opens the association.
+/// The end that opens the association.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Opens {
     Manypath,

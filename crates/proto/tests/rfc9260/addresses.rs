@@ -172,7 +172,7 @@ fn it_is_announced_with_authentication_if_it_is_on() {
         let demands = Parameter::AuthenticatedChunks(vec![ty::ASCONF_ACK, ty::ASCONF].into());
         assert_eq!(init.params.iter().any(|p| p.as_ref() == Ok(&demands)), is_on);
     }
-    // What the application wants authenticated comes on top.
+    // Chunks that the application wants authenticated come on top.
     let mut t = on(Setup::client())
         .set("authentication", "true")
         .set("authenticated_chunks", "data")
@@ -258,7 +258,7 @@ fn requests_that_are_not_authenticated_are_silently_discarded() {
     assert!(remotes(&t).contains(&source.ip()));
     let stats = t.assoc().stats();
     assert_eq!((stats.unauthenticated_dropped, stats.auth_failures), (2, 1));
-    // Its number was not used up.
+    // The refused request has not used its number up.
     ask(&mut t, &peer, source, 1, &[add(1, ip(1))]);
     assert_eq!(answers(&mut t, &peer), [(source, AsconfAck { serial: 1, responses: vec![] })]);
 }
@@ -313,7 +313,7 @@ fn requests_are_carried_out_in_order_and_once() {
         .collect();
     assert_eq!(numbers, [(1, false), (2, true), (3, true), (4, true)], "A7");
     assert_eq!(remotes(&t), [source.ip()]);
-    // The same chunk again draws the same answer, and has no effect.
+    // A repeated chunk draws its answer again, and has no effect.
     t.events();
     ask(&mut t, &peer, source, 1, &requests);
     assert_eq!(answers(&mut t, &peer), first);
@@ -538,7 +538,7 @@ fn a_primary_that_is_deleted_leaves_another_primary() {
     ask(&mut t, &peer, at(1), 2, &[delete(1, source.ip())]);
     let id = path_to(&t, at(1)).expect("a path");
     assert_eq!(t.assoc().primary(), id, "F12");
-    // What was in flight there goes on here.
+    // Data that was in flight there goes on here.
     t.run_ms(5000);
     assert!(t.take_sent().iter().all(|s| s.remote == at(1)));
 }
@@ -559,7 +559,7 @@ fn a_peer_cannot_add_addresses_without_end() {
     }
     let heartbeats = t.take_sent().iter().filter(|s| s.remote != source).count();
     assert!(heartbeats <= 8, "{heartbeats} probes of third parties at one moment");
-    // One at a time, deleted again: not more than one a second in the long run.
+    // Addresses come one at a time and are deleted again: one a second in the long run.
     let mut added = 0;
     for n in 0..200_u32 {
         serial += 2;
@@ -1014,7 +1014,7 @@ fn addresses_that_the_peer_cannot_mean_are_not_told() {
         t.with(|a, now| a.local_added(now, local));
         assert!(request(&mut t, &peer).is_none(), "{local}");
     }
-    // One with another port, as on a relay, is learnt by the peer as without the extension.
+    // The peer learns an address with another port, as on a relay, as without the extension.
     let remote = t.pairs[0].1;
     t.with(|a, now| a.add_path(now, other_port, remote)).expect("room");
     t.expect("HEARTBEAT");

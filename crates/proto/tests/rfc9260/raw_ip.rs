@@ -8,7 +8,7 @@ use manypath_proto::testing::*;
 use manypath_proto::{AssocClosed, Event, IcmpKind, IcmpMessage, PathId};
 use manypath_wire::{CommonHeader, Parameter};
 
-/// The same pair over IP itself.
+/// A pair of addresses over IP itself.
 fn raw((mut local, mut remote): (SocketAddr, SocketAddr)) -> (SocketAddr, SocketAddr) {
     local.set_port(0);
     remote.set_port(0);

@@ -1,5 +1,8 @@
 //! Sets up one association between manypath and another stack, whichever opens it.
 
+#[path = "../../common/namespace.rs"]
+#[allow(dead_code, reason = "the socket tests use the rest of it")]
+mod common_namespace;
 mod namespace;
 mod pattern;
 mod programs;

@@ -2,11 +2,11 @@
 //! namespace that ends with it.
 
 use std::future::Future;
-use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{TEST_LIMIT, env_is, interop, programs, say, skipped};
+use super::common_namespace::{namespaces_work, unshare};
+use super::{TEST_LIMIT, env_is, interop, programs, skipped};
 
 /// Set in the process that runs in the namespace.
 const INSIDE: &str = "MANYPATH_USRSCTP_NAMESPACE";
@@ -33,30 +33,6 @@ pub fn in_two_namespaces<T: Future<Output = ()>>(name: &str, test: impl FnOnce([
         let links = [1, 2].map(|number| far.link(number));
         test(links).await;
     });
-}
-
-/// The command that runs something in a network namespace of its own.
-fn unshare() -> Command {
-    let mut command = Command::new("unshare");
-    command.arg("--net");
-    let root = std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-    if !root {
-        command.arg("--map-root-user");
-    }
-    command
-}
-
-/// True if namespaces can be made here. If not, prints so, or fails where they are required.
-fn namespaces_work(test: &str) -> bool {
-    let tried = unshare().args(["ip", "link", "set", "lo", "up"]).stderr(Stdio::null()).status();
-    let works = tried.is_ok_and(|status| status.success());
-    if !works {
-        let why = "no network namespace can be made here (needs unshare and ip, and the right to)";
-        let required = env_is("CI", "true") || env_is("MANYPATH_REQUIRE_NETNS", "1");
-        assert!(!required, "{why}, but CI or MANYPATH_REQUIRE_NETNS demands it");
-        say(format_args!("SKIPPED {test}: {why}"));
-    }
-    works
 }
 
 fn run_again(name: &str) {

@@ -238,7 +238,7 @@ impl Association {
         }
         match change {
             AddressChange::Added(ip) if is_done && !a.known.contains(&ip) => a.known.push(ip),
-            // What the peer does not delete, it did not have, or it keeps to send to in vain.
+            // A peer that refuses to delete it did not have it, or goes on sending there in vain.
             AddressChange::Deleted(ip) if a.known.len() > 1 => a.known.retain(|own| *own != ip),
             _ => {}
         }
